@@ -27,7 +27,6 @@ from model.excuses.chunking import (
     CHUNK_ONLY_LAST_DEDUPLICATED,
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
 )
-from model.excuses.replication import RECOVERY_IGNORES_REPLICATOR_POSITIONS, TOO_LARGE_TO_REPLICATE
 from model.replication.tracked import REPLICATORS_ADD_BYTES
 
 CURSOR_OPENS_NS = 5_000_000_000
@@ -415,8 +414,8 @@ EXPLANATIONS = (
     Explanation("snapshot-position-ahead", ("stored twice", "forgotten"), _last_of_its_ledger),
     Explanation("second-recovery-not-awaited", ("stored twice", "forgotten"), _sent_during_recovery),
     Explanation("batch-without-highest-id", ("stored twice",), _second_begins_later),
-    Explanation(RECOVERY_IGNORES_REPLICATOR_POSITIONS, ("replicated twice",), _reloaded_there),
-    Explanation(TOO_LARGE_TO_REPLICATE, ("not replicated", "ahead", "missed everywhere"), _too_large_to_replicate),
+    Explanation("recovery-ignores-replicator-positions", ("replicated twice",), _reloaded_there),
+    Explanation("too-large-to-replicate", ("not replicated", "ahead", "missed everywhere"), _too_large_to_replicate),
     Explanation(CHUNK_EACH_DEDUPLICATED, ("stored whole",), _only_its_first),
     Explanation(CHUNK_RECOVERY_COUNTS_UNFINISHED, ("stored once in order", "stored whole"), _reloaded_while_sent),
     Explanation(CHUNK_ONLY_LAST_DEDUPLICATED, ("stored once in order",), _sent_again_without_its_last),

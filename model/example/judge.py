@@ -113,7 +113,7 @@ def judge(
         steps.append(lambda before: in_time(outcome, _served(before, operation, outcome)))
         steps.append(lambda before: in_time(outcome, _judge_one(before, operation, outcome, at)))
         steps.append(lambda before: Allowed(replace(before, consumption=replica.advanced(before.consumption))))
-        steps.append(lambda before: Allowed(elsewhere.home_changed(before, operation, outcome)))
+        steps.append(lambda before: Allowed(elsewhere.read_at_home(before, operation, outcome)))
         if not _only_looks(operation, outcome):
             steps.append(lambda before: Allowed(replace(before, consumption=membership.stirred(before.consumption))))
         if isinstance(operation, Restart):
@@ -162,7 +162,7 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
             return _home_read(state, operation.topic, outcome)
         remote = state.remote_of(operation.topic)
         there = replica.judge(state.consumption, operation, outcome, state.known, remote)
-        return there if isinstance(there, Broken) else there.of(replace(state, consumption=there.state))
+        return there.then(lambda after: Allowed(replace(state, consumption=after)))
     if state.replication.follows(operation) or isinstance(operation, ReplicationOperation):
         return _on_clusters(state, replication.judge(state.replication, operation, outcome, state.known))
     if _is_chunked(state, operation):
@@ -237,9 +237,7 @@ def _network_changed(state: Example, operation: NetworkOperation, outcome: AnyOu
 
 
 def _on_clusters(state: Example, judged: replication.Judged) -> Judgement:
-    if isinstance(judged, Broken):
-        return judged
-    return judged.of(replace(state, replication=judged.state))
+    return judged.then(lambda after: Allowed(replace(state, replication=after)))
 
 
 def _on_topic(state: Example, topic: str, judged: Allowed[TopicView] | Broken) -> Judgement:
@@ -290,7 +288,7 @@ def _with_topic(state: Example, operation: CreateTopic, outcome: Created, view: 
     for name in consumption.parts_of(operation.topic):
         state = state.with_topic(name, view)
     if operation.home is not None:
-        state = state.with_remote(operation.topic, Remote(limit_bytes=outcome.limit_bytes))
+        state = state.with_remote(operation.topic, Remote())
     return replace(state, consumption=consumption)
 
 
@@ -329,8 +327,6 @@ def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
         state = state.with_confirmed(
             session.topic, lambda log: confirmed.sent(log, session.producer, operation.entries)
         )
-    if session.is_chunking:
-        state = elsewhere.split_at_home(state, session.topic, operation.entries)
     state = replace(state, consumption=written.sent(state.consumption, session.topic, operation.entries))
     contention = state.service.contention(session.topic)
     if isinstance(outcome, Sent) and contention.is_known and operation.session in contention.fenced:

@@ -24,11 +24,8 @@ from model.events import Answer, LoggedEntry, LogRead, SnapshotRead, Stored
 from model.example.droppable import NOTHING as NOTHING_DROPPABLE
 from model.example.droppable import Droppable, droppable
 from model.excuses import requires
-from model.excuses.replication import TOO_LARGE_TO_REPLICATE
-from model.judgement import Allowed, Broken
+from model.judgement import Allowed, Broken, Part
 from model.log import EARLIEST, Position
-from model.payloads import LIMIT_BYTES
-from model.replication.tracked import REPLICATORS_ADD_BYTES
 from model.rules.catalogue import carries
 from model.vocabulary import REPLICATOR, Entry
 
@@ -68,16 +65,6 @@ class Remote:
     is_known: bool = True
     counted: tuple[tuple[str, int, Position], ...] = ()
     """Of each entry at home: its producer, its id, and its position there."""
-    limit_bytes: int | None = None
-    """The maximum size of an entry, if known."""
-    full: frozenset[str] = frozenset()
-    """The chunks of home that leave no room for what a replicator adds."""
-    is_cut: bool = False
-    """The link from home is cut."""
-    was_cut: bool = False
-    """It was since home loaded the topic."""
-    was_reloaded: bool = False
-    """Home has reloaded the topic."""
     droppable: Droppable = NOTHING_DROPPABLE
     """What of home's log, as it was read last, the other cluster may drop if it deduplicates."""
 
@@ -100,32 +87,9 @@ class Remote:
             is_known=self.is_known and len(stored) == len(entries),
         )
 
-    def split_at_home(self, entries: Sequence[Entry]) -> Remote:
-        """At home pulsar-client made these chunks: all but the last have the maximum size that it sees."""
-        if self.limit_bytes is None or self.limit_bytes - REPLICATORS_ADD_BYTES >= LIMIT_BYTES:
-            return self
-        return replace(self, full=self.full.union(*(_ids(entry) for entry in entries if entry.is_part)))
-
-    @property
-    def may_resend(self) -> bool:
-        """Whether the replicator of home may have sent messages again."""
-        return self.was_cut or self.was_reloaded
-
-    def cut(self) -> Remote:
-        """The link from home was cut."""
-        return replace(self, is_cut=True, was_cut=True)
-
-    def healed(self) -> Remote:
-        """The link from home was healed."""
-        return replace(self, is_cut=False)
-
     def read_at_home(self, read: LogRead) -> Remote:
         """Home's log was read."""
         return replace(self, droppable=droppable(read.entries))
-
-    def reloaded_at_home(self) -> Remote:
-        """Home loaded the topic again, so its replicator reads again from mark-delete."""
-        return replace(self, was_cut=self.is_cut, was_reloaded=True)
 
     def of_home(self, read: LogRead) -> list[LoggedEntry]:
         """The entries of the other cluster's log that its replicator from home has stored."""
@@ -146,12 +110,10 @@ def arrived(remote: Remote, read: LogRead, *, is_deduplicated: bool) -> Allowed[
     if not remote.is_known:
         return Allowed(remote, excused=(REPL_01,) if remote.producers else ())
     new, may_repeat = remote.new(read), read.has_reconnected and not is_deduplicated
-    judged = compared(remote.published, (AWAY, HOME), new, may_repeat=may_repeat, before=remote.arrived)
-    if isinstance(judged, Broken):
-        return judged
     at_home = (*remote.at_home, *(one.position for one in new))
     counted = (*remote.counted, *((one.producer, one.entry.highest, one.position) for one in new))
-    return judged.of(replace(remote, arrived=judged.state, at_home=at_home, counted=counted))
+    judged = compared(remote.published, (AWAY, HOME), new, may_repeat=may_repeat, before=remote.arrived)
+    return judged.then(lambda count: Allowed(replace(remote, arrived=count, at_home=at_home, counted=counted)))
 
 
 @carries("DEDUP-10")
@@ -181,6 +143,16 @@ def snapshot_read(remote: Remote, read: SnapshotRead, *, is_crowded: bool) -> Al
     return Broken("DEDUP-10", f"the snapshot at {read.position} {what}, from where nothing is stored up to there")
 
 
+@dataclass(frozen=True, slots=True)
+class NotAsPublished:
+    """What a cluster has of the entries that were ``published`` and replicated to it is not all, or not in order, even
+    if it may lack these."""
+
+    link: tuple[str, str]
+    published: Sequence[Published]
+    may_lack: Set[Position]
+
+
 def compared(
     published: Sequence[Published],
     link: tuple[str, str],
@@ -203,18 +175,24 @@ def compared(
                 passed.add(number + 1)
         return passed
 
+    def broken(because: str) -> Broken:
+        return Broken(REPL_01, because, evidence=NotAsPublished(link, published, may_lack), passed=without)
+
+    def without(part: Part) -> Allowed[int] | Broken:
+        lacking = may_lack | (frozenset(one.position for one in published) if part is None else part)
+        return compared(published, link, entries, may_repeat=may_repeat, before=before, may_lack=lacking)
+
     replicated = with_lacking({before})
     for found in entries:
         following = {*replicated, *range(max(replicated))} if may_repeat else replicated
         after = {number + 1 for number in following if number < len(published) and published[number].is_in(found)}
         if not after:
             instead = _instead(published, max(replicated), source)
-            return Broken(REPL_01, f"{cluster} has {', '.join(_ids(found.entry))} at {found.position} {instead}")
+            return broken(f"{cluster} has {', '.join(_ids(found.entry))} at {found.position} {instead}")
         replicated = with_lacking(after)
     if len(published) not in replicated:
         lacking = published[max(replicated)]
-        ids = ", ".join(lacking.ids)
-        return Broken(REPL_01, f"{cluster} lacks {ids}, which {source} has at {lacking.position}")
+        return broken(f"{cluster} lacks {', '.join(lacking.ids)}, which {source} has at {lacking.position}")
     return Allowed(len(published), (REPL_01,) if len(published) > before else ())
 
 
@@ -224,25 +202,23 @@ def compared_from_home(
     """As :func:`compared`, from home to the other cluster, which may lack some entries by deviations."""
     came = remote.of_home(read)
     may_drop = remote.droppable if read.is_deduplicated else NOTHING_DROPPABLE
-    lost = {TOO_LARGE_TO_REPLICATE: frozenset(one.position for one in published if remote.full.issuperset(one.ids))}
-    lost |= may_drop.by_deviation
 
-    def compared_without(causes: Collection[str]) -> Allowed[int] | Broken:
+    def compared_without(lost: Collection[Set[Position]]) -> Allowed[int] | Broken:
         return compared(
             published,
             (HOME, AWAY),
             came,
             may_repeat=read.has_reconnected and not read.is_deduplicated,
-            may_lack=may_drop.duplicates.union(*map(lost.__getitem__, causes)),
+            may_lack=may_drop.duplicates.union(*lost),
         )
 
     judged = compared_without(())
     if isinstance(judged, Allowed):
         return judged
-    possible = sorted(cause for cause in lost if lost[cause])
+    possible = sorted(may_drop.by_deviation)
     every = chain.from_iterable(combinations(possible, count) for count in range(1, len(possible) + 1))
     for causes in sorted(every, key=lambda causes: (len(set(causes) - known), len(causes))):
-        explained = compared_without(causes)
+        explained = compared_without([may_drop.by_deviation[cause] for cause in causes])
         if isinstance(explained, Broken):
             continue
         for cause in causes:

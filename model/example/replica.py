@@ -14,16 +14,14 @@ had before its response. Acks that were lost at home later, and a reset there, d
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
 from model.cluster_events import ReplicatorStalled
-from model.cluster_operations import AWAY, HOME
+from model.cluster_operations import AWAY
 from model.cursors.log import TopicLog
 from model.events import AllReceived, AnyOutcome, Delivery, LogRead
 from model.example.remote import REPL_01, Published, Remote, compared, compared_from_home
-from model.excuses import requires
-from model.excuses.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE, UPDATE_CREATES_AT_LATEST
 from model.judgement import Allowed, Broken, in_turn
 from model.log import EARLIEST, Position
 from model.operations import ReadLog
@@ -37,13 +35,20 @@ REPL_14: Final = "REPL-14"
 Judged = Allowed[Consumption] | Broken
 
 
+@dataclass(frozen=True, slots=True)
+class MissedByFailover:
+    """A consumer that fails over misses messages. ``is_skipped``: it received everything after them."""
+
+    is_skipped: bool
+
+
 def judge(
     state: Consumption, operation: ReadLog | ReceiveAll, outcome: AnyOutcome, known: frozenset[str], remote: Remote
 ) -> Judged:
     """An operation at another cluster than the topic's home, for which ``remote`` was published there."""
     tracked = state.topics.get(operation.topic)
     if isinstance(outcome, ReplicatorStalled):
-        return _stalled(state, outcome, known, remote)
+        return _stalled(state, outcome)
     if tracked is None:
         return Allowed(state)
     match operation:
@@ -51,24 +56,20 @@ def judge(
             if not isinstance(outcome, LogRead):
                 return Allowed(state)
             judged = _log_read(tracked, remote, outcome, known)
-            return judged if isinstance(judged, Broken) else judged.of(state.with_topic(topic, judged.state))
+            return judged.then(lambda after: Allowed(state.with_topic(topic, after)))
         case ReceiveAll():
             if not isinstance(outcome, AllReceived):
                 return Allowed(state)
-            taken = _failed_over(state, tracked, operation, outcome.messages, known)
-            return taken if isinstance(taken, Broken) else taken.of(state)
+            return _failed_over(state, tracked, operation, outcome.messages).then(lambda _: Allowed(state))
         case _:
             assert_never(operation)
 
 
 @carries("REPL-01")
-def _stalled(state: Consumption, stalled: ReplicatorStalled, known: frozenset[str], remote: Remote) -> Judged:
+def _stalled(state: Consumption, stalled: ReplicatorStalled) -> Broken:
     link = f"the replicator of {stalled.source} to {stalled.target}"
     because = f"{link} was connected, but replicated nothing for {stalled.stalled_s:.0f} s"
-    is_too_large = stalled.source == HOME and bool(stalled.messages) and stalled.messages[0] in remote.full
-    if is_too_large and remote.was_cut:
-        return requires(REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE, state, known, because)
-    return Broken(REPL_01, because)
+    return Broken(REPL_01, because, evidence=stalled).passing_to(state)
 
 
 def advanced(state: Consumption) -> Consumption:
@@ -101,13 +102,11 @@ def _log_read(
             lambda _: compared(remote.published, (AWAY, AWAY), own, may_repeat=False),
         ],
     )
-    if isinstance(judged, Broken):
-        return judged
     if len(came) != len(of_home) or len(remote.at_home) != len(own):
-        return judged.of(unknown)
+        return judged.then(lambda _: Allowed(unknown))
     there = {mine.position: one.position for mine, one in zip(of_home, came, strict=True)}
     there |= {mine: one.position for mine, one in zip(remote.at_home, own, strict=True)}
-    return judged.of(replace(tracked, replica=tuple(there[one.position] for one in home)))
+    return judged.then(lambda _: Allowed(replace(tracked, replica=tuple(there[one.position] for one in home))))
 
 
 @carries("REPL-01", "REPL-14")
@@ -116,7 +115,6 @@ def _failed_over(
     tracked: TrackedTopic,
     operation: ReceiveAll,
     received: Sequence[Delivery],
-    known: frozenset[str],
 ) -> Allowed[None] | Broken:
     """A consumer failed over: it receives only what was published, and everything that home may not have passed."""
     home, there, cluster = _at_home(tracked.log), tracked.replica, operation.cluster
@@ -142,9 +140,7 @@ def _failed_over(
     )
     in_order = [one for _, one in sorted(zip(there, home, strict=True), key=lambda placed: placed[0])]
     is_skipped = set(lacking) == set(in_order[: len(lacking)])  # it received everything after that
-    if not is_skipped or UPDATE_CREATES_AT_LATEST not in known:
-        return Broken(REPL_14, because)
-    return Allowed(None, (REPL_14,), (UPDATE_CREATES_AT_LATEST,))
+    return Broken(REPL_14, because, evidence=MissedByFailover(is_skipped)).passing_to(None)
 
 
 def _at_home(log: TopicLog) -> list[Published]:

@@ -9,33 +9,32 @@ The logs do not show everything, such as which replicator handled a response. Th
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections import Counter
+from collections.abc import Callable, Iterator
 
 from model.cluster_events import (
-    ClusterCursor,
     ClusterEntry,
     ClustersRead,
     SnapshotRequest,
     SnapshotResponse,
-    SubscriptionUpdated,
 )
-from model.excuses.replication import (
-    CLOSED_REPLICATOR_READS_NO_REQUEST,
-    FIRST_ROUND_RESPONSE_COUNTS_TWICE,
-    RECOVERY_IGNORES_REPLICATOR_POSITIONS,
-    REQUEST_BEFORE_REPLICATOR_EXISTS,
-    SNAPSHOT_NOT_AT_HIGHEST_RESPONSE,
-    TOO_LARGE_TO_REPLICATE,
-    UPDATE_CREATES_AT_LATEST,
-    UPDATE_LOST_BY_UNLOAD,
-    UPDATE_PASSES_LOST_MESSAGES,
-    UPDATE_PASSES_RESTRICTED_MESSAGES,
+from model.replication.evidence import (
+    SLACK_MS,
+    BeforeResponse,
+    CheckResult,
+    Excused,
+    Finding,
+    Missed,
+    NotAnswered,
+    NotAnsweredAgain,
+    NotInOrder,
+    NotReplicated,
+    NotUpdated,
+    StoredAgain,
+    WithoutPosition,
 )
-from model.replication.evidence import SLACK_MS, CheckResult, Deviating, Excused
-from model.replication.logs import Log, Logs, is_passed, passed_without_having, skipped_where_created
-from model.replication.rounds import answered_again, complete, is_overtaken, is_too_early, misled, repeated
+from model.replication.logs import Log, Logs, is_passed
+from model.replication.rounds import answered_again, complete, is_too_early
 from model.replication.snapshot_starts import none_while_disconnected, none_without_news
 from model.replication.tracked import ReplicatedTopic
 from model.replication.updates import (
@@ -66,7 +65,7 @@ def replicated_in_order(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRes
                 may_come = tuple(message for message in own if topic.may_be_at(message, target))
                 arrived = tuple(message for message in dict.fromkeys(here) if topic.may_be_at(message, target))
                 if (loss := topic.emptied.get(source)) is not None:
-                    arrived = tuple(message for message in arrived if message in own or message not in loss.messages)
+                    arrived = tuple(message for message in arrived if message in own or message not in loss)
                 if (source, target) in topic.changed:
                     unsure = topic.changed[source, target].union(() if (source, target) in topic.links else own)
                     if arrived != tuple(message for message in may_come if message in arrived):
@@ -83,31 +82,21 @@ def _repeated(topic: ReplicatedTopic, source: str, log: Log) -> Iterator[CheckRe
         return
     for message in (message for message, times in Counter(log.messages(source)).items() if times > 1):
         because = f"{log.cluster} has {message} of {source} twice"
-        is_forgotten = is_again and _may_be_forgotten(topic, log, message)
-        yield Deviating(RECOVERY_IGNORES_REPLICATOR_POSITIONS, because) if is_forgotten else because
-
-
-def _may_be_forgotten(topic: ReplicatedTopic, log: Log, message: str) -> bool:
-    """Whether each further copy of a message has its own reload, after the first copy and before the last."""
-    copies = [index for index, entry in enumerate(log.entries) if entry.message == message]
-    reloads = topic.reloaded.get(log.cluster, ())
-    between = [one for one in reloads if one.may_follow(log, copies[0]) and one.may_precede(log, copies[-1])]
-    return len(copies) - 1 <= len(between)
+        yield Finding(because, StoredAgain(log.cluster, message, is_again))
 
 
 def _as_there(
     topic: ReplicatedTopic, source: str, target: str, own: tuple[str, ...], first: tuple[str, ...]
 ) -> Iterator[CheckResult]:
     """The messages of a cluster arrive at another one as a prefix of its log, and completely once replication ends."""
-    small = tuple(message for message in own if message in first or message not in topic.nearly_full)
     if first != own[: len(first)]:
         because = f"{target} has {', '.join(first)} of {source}, but {source} has {', '.join(own)}"
-        yield Deviating(TOO_LARGE_TO_REPLICATE, because) if first == small[: len(first)] else because
-    lacking = [message for message in own if message not in first]
-    if topic.is_settled and topic.is_replicated and lacking:
-        unexplained = [message for message in lacking if message in small]
-        because = f"{target} lacks {(unexplained or lacking)[0]} of {source}, although replication has caught up"
-        yield because if unexplained else Deviating(TOO_LARGE_TO_REPLICATE, because)
+        yield Finding(because, NotInOrder(own, first))
+    if topic.is_settled and topic.is_replicated:
+        for message in own:
+            if message not in first:
+                because = f"{target} lacks {message} of {source}, although replication has caught up"
+                yield Finding(because, NotReplicated(message))
     if first:
         yield None
 
@@ -183,47 +172,34 @@ def answered_once(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
 @carries("REPL-06")
 def made_of_first_answers(_: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """If a cluster answered more than once, a snapshot has its first response."""
-    for log, snapshot, taken, answers in complete(logs):
-        first = {answer.cluster: answer.position for answer in reversed(answers)}
-        later = [one for one in answers if one.cluster in first and one.position != first[one.cluster]]
-        for answer in later:
-            if taken.positions.get(answer.cluster) == answer.position:
+    for one in complete(logs):
+        first = {answer.cluster: answer.position for answer in reversed(one.answers)}
+        for answer in (answer for answer in one.answers if answer.position != first[answer.cluster]):
+            if one.taken.positions.get(answer.cluster) == answer.position:
                 yield (
-                    f"snapshot {snapshot.name} of {log.cluster} has {answer.position} of {answer.cluster}, whose first "
+                    f"snapshot {one.name} of {one.cluster} has {answer.position} of {answer.cluster}, whose first "
                     f"response has {first[answer.cluster]}"
                 )
             else:
                 yield None
 
 
-def _incomplete_since_load(topic: ReplicatedTopic, logs: Logs) -> frozenset[str]:
-    """The snapshots without a cluster that may have begun before its replicator existed."""
-    return frozenset(
-        snapshot.name
-        for log, snapshot, taken, _ in complete(logs)
-        if topic.remotes_of(log.cluster) - set(taken.positions) and topic.may_be_at_load(log, snapshot.requests[0])
-    )
-
-
 @carries("REPL-09")
 def made_of_answers(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """A snapshot has a response of each other cluster, and its local position is that of the last response."""
-    incomplete = _incomplete_since_load(topic, logs)
-    for log, snapshot, taken, answers in complete(logs):
-        responses = {(answer.cluster, answer.position) for answer in answers}
-        missing = topic.remotes_of(log.cluster) - set(taken.positions)
-        if wrong := set(taken.positions.items()) - responses:
+    for one in complete(logs):
+        responses = {(answer.cluster, answer.position) for answer in one.answers}
+        missing = topic.remotes_of(one.cluster) - set(one.taken.positions)
+        which = f"snapshot {one.name} of {one.cluster} has"
+        if wrong := set(one.taken.positions.items()) - responses:
             cluster, position = min(wrong)
-            yield f"snapshot {snapshot.name} of {log.cluster} has {position} of {cluster}, but no response has it"
-        elif taken.local not in {log.entries[answer.index].position for answer in answers}:
-            yield f"snapshot {snapshot.name} of {log.cluster} has local position {taken.local}, where no response is"
+            yield f"{which} {position} of {cluster}, but no response has it"
+        elif one.taken.local not in {one.log.entries[answer.index].position for answer in one.answers}:
+            yield f"{which} local position {one.taken.local}, where no response is"
         elif missing:
-            because = f"snapshot {snapshot.name} of {log.cluster} has no position of {min(missing)}"
-            yield Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because) if snapshot.name in incomplete else because
-        elif is_too_early(logs, log, snapshot, answers):
-            because = f"snapshot {snapshot.name} of {log.cluster} has local position {taken.local}, before a response"
-            is_of_last_round = is_overtaken(logs, log, snapshot, answers)
-            yield Deviating(SNAPSHOT_NOT_AT_HIGHEST_RESPONSE, because) if is_of_last_round else because
+            yield Finding(f"{which} no position of {min(missing)}", WithoutPosition(one))
+        elif is_too_early(logs, one):
+            yield Finding(f"{which} local position {one.taken.local}, before a response", BeforeResponse(one))
         else:
             yield None
 
@@ -231,23 +207,17 @@ def made_of_answers(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]
 @carries("REPL-07")
 def made_in_two_rounds(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """With more than one other cluster, each answers the second request as well before a snapshot is complete."""
-    for log, snapshot, taken, answers in complete(logs):
-        remotes = topic.remotes_of(log.cluster)
-        if len(remotes) < 2 or remotes - set(taken.positions):
+    for one in complete(logs):
+        remotes = topic.remotes_of(one.cluster)
+        if len(remotes) < 2 or remotes - set(one.taken.positions):
             continue  # REPL-09 judges a cluster without a request
-        if len(snapshot.requests) < 2:
-            yield f"{log.cluster} completed snapshot {snapshot.name} without a second round"
-            continue
-        lacking = remotes - answered_again(logs, snapshot, answers)
-        if not lacking:
+        if one.rounds < 2:
+            yield f"{one.cluster} completed snapshot {one.name} without a second round"
+        elif lacking := remotes - answered_again(logs, one):
+            because = f"{one.cluster} completed snapshot {one.name} without a second response from {min(lacking)}"
+            yield Finding(because, NotAnsweredAgain(one, lacking))
+        else:
             yield None
-            continue
-        because = f"{log.cluster} completed snapshot {snapshot.name} without a second response from {min(lacking)}"
-        yield (
-            Deviating(FIRST_ROUND_RESPONSE_COUNTS_TWICE, because)
-            if lacking <= repeated(logs, snapshot, answers)
-            else because
-        )
 
 
 @carries("REPL-08")
@@ -291,22 +261,9 @@ def updates_take_effect(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRes
                             f"{log.cluster} sent an update of {cursor.subscription} with {position} of {cluster}, "
                             f"which is still at {there.mark_delete}"
                         )
-                        is_lost = _is_created_at_load(topic, logs[cluster], there, by=log.cluster)
-                        yield Deviating(UPDATE_LOST_BY_UNLOAD, because) if is_lost else because
+                        yield Finding(because, NotUpdated(cluster, there, log.cluster))
                     else:
                         yield None
-
-
-def _is_created_at_load(topic: ReplicatedTopic, log: Log, created: ClusterCursor, *, by: str) -> bool:
-    """Whether a subscription is where an update of another cluster, received while this one reloaded, created it."""
-    received = [
-        index
-        for index, entry in enumerate(log.entries)
-        if isinstance(entry.marker, SubscriptionUpdated)
-        and (entry.origin, entry.marker.subscription) == (by, created.subscription)
-    ]
-    is_at_start = bool(received) and created.mark_delete < log.entries[0].position
-    return is_at_start and topic.may_be_at_load(log, received[-1])
 
 
 @carries("REPL-14")
@@ -315,51 +272,16 @@ def never_ahead(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     for log in topic.left(logs):
         for cursor in log.read.cursors:
             passed = log.passed(cursor)
-            if missed := passed - topic.acknowledged(cursor.subscription):
-                yield from _missed(topic, logs, log, cursor, missed)
-            elif (cursor.subscription, log.cluster) not in topic.own and passed:
+            missed = passed - topic.acknowledged(cursor.subscription)
+            for message in dict.fromkeys(entry.message for entry in log.entries):
+                if message is not None and message in missed:
+                    because = (
+                        f"{log.cluster} has {message} as acknowledged for {cursor.subscription} (mark-delete "
+                        f"{cursor.mark_delete}), but no consumer acknowledged it in any cluster"
+                    )
+                    yield Finding(because, Missed(log.cluster, cursor.subscription, message))
+            if not missed and (cursor.subscription, log.cluster) not in topic.own and passed:
                 yield None
-
-
-def _missed(
-    topic: ReplicatedTopic, logs: Logs, log: Log, cursor: ClusterCursor, missed: frozenset[str]
-) -> Iterator[CheckResult]:
-    """The first missed message that no deviation explains, or else the first one of each deviation.
-
-    Several deviations may each have acknowledged some of them.
-    """
-    explained = _explained(topic, logs, log.cluster, cursor.subscription)
-    first: dict[frozenset[str], str] = {}
-    for entry in log.entries:
-        if entry.message in missed:
-            names = frozenset(name for name, messages in explained.items() if entry.message in messages)
-            first.setdefault(names, entry.message)
-    unexplained = first.get(frozenset())
-    for names, message in first.items() if unexplained is None else [(frozenset[str](), unexplained)]:
-        because = (
-            f"{log.cluster} has {message} as acknowledged for {cursor.subscription} (mark-delete "
-            f"{cursor.mark_delete}), but no consumer acknowledged it in any cluster"
-        )
-        yield Deviating(min(names), because, names) if names else because
-
-
-def _explained(topic: ReplicatedTopic, logs: Logs, cluster: str, subscription: str) -> Mapping[str, Set[str]]:
-    """By deviation, the messages that it may acknowledge without a consumer."""
-    too_large = {label: topic.nearly_full.difference(log.messages()) for label, log in logs.items()}
-    not_for = {label: topic.not_for(label).difference(logs[label].messages()) for label in logs}
-    lost = {label: topic.lost_for(label).difference(log.messages()) for label, log in logs.items()}
-    back_ms = min((loss.back_ms for loss in topic.emptied.values()), default=math.inf)
-    existed = topic.created_before_updates(subscription)
-    by_snapshots: defaultdict[str, set[str]] = defaultdict(set)
-    for message, name in misled(logs, _incomplete_since_load(topic, logs)).get(subscription, {}).items():
-        by_snapshots[name].add(message)
-    return {
-        **by_snapshots,
-        UPDATE_CREATES_AT_LATEST: skipped_where_created(logs, subscription, cluster, existed),
-        UPDATE_PASSES_RESTRICTED_MESSAGES: passed_without_having(logs, subscription, not_for),
-        TOO_LARGE_TO_REPLICATE: passed_without_having(logs, subscription, too_large),
-        UPDATE_PASSES_LOST_MESSAGES: passed_without_having(logs, subscription, lost, since_ms=back_ms),
-    }
 
 
 @carries("REPL-17")
@@ -367,7 +289,6 @@ def answered_though_closed(topic: ReplicatedTopic, logs: Logs) -> Iterator[Check
     """A cluster with closed replicators answers later requests.
 
     If the requesting cluster gave up and began another snapshot, and the replicator is still closed, it did not.
-    If it answered another request, its replicator does read, and no deviation explains the missing response.
     """
     for cluster, since_ms in topic.closed.items():
         log = logs[cluster]
@@ -390,8 +311,7 @@ def answered_though_closed(topic: ReplicatedTopic, logs: Logs) -> Iterator[Check
                 yield None
             elif has_given_up and topic.read is not None and (cluster, origin) in topic.read.closed:
                 because = f"{cluster} did not respond to the request of {origin} at {position} before {origin} gave up"
-                has_read = any(name in given for _, _, name in requested)
-                yield because if has_read else Deviating(CLOSED_REPLICATOR_READS_NO_REQUEST, because)
+                yield Finding(because, NotAnswered(any(name in given for _, _, name in requested)))
 
 
 @carries("REPL-10")
@@ -420,7 +340,9 @@ def _is_just_written(entry: ClusterEntry, read: ClustersRead) -> bool:
     return entry.marker is not None and entry.published_ms > read.at_ms - SLACK_MS and read.at_ms > 0
 
 
-CHECKS: tuple[tuple[str, Callable[[ReplicatedTopic, Logs], Iterator[CheckResult]]], ...] = (
+Check = Callable[[ReplicatedTopic, Logs], Iterator[CheckResult]]
+
+CHECKS: tuple[tuple[str, Check], ...] = (
     ("REPL-14", never_ahead),
     ("REPL-01", replicated_in_order),
     ("REPL-20", restricted_where_they_may_be),

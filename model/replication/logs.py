@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
@@ -162,29 +161,6 @@ class Log:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reload:
-    """A reload of the topic in a cluster: the messages published anywhere by then, and those that it had confirmed.
-
-    No outcome contains its position. It is before messages that were published later, and after confirmed ones.
-    """
-
-    published: frozenset[str]
-    confirmed: frozenset[str]
-
-    def may_follow(self, log: Log, index: int) -> bool:
-        """Whether it may be after an entry: neither that nor a message before it was published later."""
-        return self.published.issuperset(one.message for one in log.entries[: index + 1] if one.message is not None)
-
-    def may_precede(self, log: Log, index: int) -> bool:
-        """Whether it may be before an entry: no message that was confirmed by then is after that."""
-        return self.confirmed.isdisjoint(one.message for one in log.entries[index + 1 :] if one.message is not None)
-
-    def may_be_at(self, log: Log, index: int) -> bool:
-        """Whether an entry may have been stored while the cluster loaded the topic."""
-        return self.may_follow(log, index) and self.may_precede(log, index)
-
-
 Logs = Mapping[str, Log]
 """The logs by the clusters' labels."""
 
@@ -198,38 +174,3 @@ def updated_to(logs: Logs, subscription: str, cluster: str) -> Position | None:
     """The highest position of a cluster in the others' last updates of a subscription, if there is one."""
     last = (log.updates(subscription)[-1:] for label, log in logs.items() if label != cluster)
     return max((at for one in last for _, update in one if (at := update.positions.get(cluster))), default=None)
-
-
-def skipped_where_created(logs: Logs, subscription: str, cluster: str, existed: Set[str]) -> frozenset[str]:
-    """The messages that a subscription may have skipped in a cluster where an update created it at the topic's end.
-
-    These are the acknowledged messages after the position of the first update. Its later updates include them, so other
-    clusters acknowledge them too. ``existed``: the clusters where it existed before any update.
-    """
-    skipped: dict[str, frozenset[str]] = {}
-    for label, log in logs.items():
-        cursor, updated = log.cursor(subscription), log.updated_to(subscription)
-        if label not in existed and cursor is not None and updated:
-            skipped[label] = log.passed(cursor) - log.up_to(updated[0])
-    by_update = logs[cluster].up_to(max(logs[cluster].updated_to(subscription), default=None))
-    return skipped.get(cluster, frozenset()) | by_update.intersection(frozenset[str]().union(*skipped.values()))
-
-
-def passed_without_having(
-    logs: Logs, subscription: str, lacking: Mapping[str, Set[str]], *, since_ms: float = -math.inf
-) -> frozenset[str]:
-    """The messages that an update acknowledged in some cluster although its source does not have them.
-
-    ``lacking``: by cluster, the messages that it does not have for a known reason, from ``since_ms`` on (since 1970).
-    Updates of the other clusters then include them, too. An update may be in another cluster's log only: that of its
-    source may have been read before.
-    """
-    found: set[str] = set()
-    for entry in (entry for log in logs.values() for entry in log.entries):
-        update = entry.marker
-        if entry.published_ms < since_ms:
-            continue
-        if isinstance(update, SubscriptionUpdated) and update.subscription == subscription:
-            for cluster, position in update.positions.items():
-                found.update(logs[cluster].up_to(position).intersection(lacking[entry.origin]))
-    return frozenset(found)

@@ -9,14 +9,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
 from typing import Final
 
-from model.cluster_events import SnapshotTaken, SubscriptionUpdated
-from model.excuses.replication import (
-    FIRST_ROUND_RESPONSE_COUNTS_TWICE,
-    REQUEST_BEFORE_REPLICATOR_EXISTS,
-    SNAPSHOT_NOT_AT_HIGHEST_RESPONSE,
-)
+from model.cluster_events import SnapshotTaken
 from model.log import Position
 from model.replication.logs import Answer, Log, Logs, SnapshotSeen
 
@@ -26,26 +22,50 @@ FEWEST_SLOW: Final = 3
 """The fewest snapshots that show that replication is too slow."""
 
 
-def complete(logs: Logs) -> Iterator[tuple[Log, SnapshotSeen, SnapshotTaken, tuple[Answer, ...]]]:
-    """The completed snapshots, each with its result and the responses before it."""
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """A completed snapshot in its cluster's log: its result, and the responses before that."""
+
+    log: Log
+    seen: SnapshotSeen
+    taken: SnapshotTaken
+    answers: tuple[Answer, ...]
+
+    @property
+    def name(self) -> str:
+        return self.seen.name
+
+    @property
+    def cluster(self) -> str:
+        return self.log.cluster
+
+    @property
+    def rounds(self) -> int:
+        return len(self.seen.requests)
+
+
+def complete(logs: Logs) -> Iterator[Complete]:
+    """The completed snapshots."""
     for log in logs.values():
         for snapshot in log.snapshots:
             if snapshot.taken_index is not None and snapshot.taken is not None:
                 before = tuple(answer for answer in snapshot.answers if answer.index < snapshot.taken_index)
-                yield log, snapshot, snapshot.taken, before
+                yield Complete(log, snapshot, snapshot.taken, before)
 
 
-def answered_again(logs: Logs, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[str]:
+def answered_again(logs: Logs, one: Complete) -> set[str]:
     """The clusters that answered the second request."""
-    return {one.cluster for one in answers if not _is_of_first_round(logs, snapshot, one, answers)}
+    return {answer.cluster for answer in one.answers if not _is_of_first_round(logs, one.seen, answer, one.answers)}
 
 
-def repeated(logs: Logs, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[str]:
+def repeated(logs: Logs, one: Complete) -> set[str]:
     """The clusters whose responses to the first request are several, anywhere in the log.
 
     Each cluster has its own replicator, so a response before the second request may be handled after that.
     """
-    of_first = (one.cluster for one in answers if _is_of_first_round(logs, snapshot, one, answers))
+    if one.rounds < 2:
+        return set()
+    of_first = (answer.cluster for answer in one.answers if _is_of_first_round(logs, one.seen, answer, one.answers))
     return {cluster for cluster, count in Counter(of_first).items() if count > 1}
 
 
@@ -65,20 +85,12 @@ def _is_of_first_round(logs: Logs, snapshot: SnapshotSeen, answer: Answer, answe
     return (answer.cluster, answer.position) in first
 
 
-def is_too_early(logs: Logs, log: Log, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> bool:
+def is_too_early(logs: Logs, one: Complete) -> bool:
     """Whether a response of the last round is after a complete snapshot's local position.
 
-    This is not judged if a first-round response was repeated, which is another deviation.
+    This is not judged if a first-round response was repeated, which may be after the last request.
     """
-    if snapshot.taken is None or (len(snapshot.requests) > 1 and repeated(logs, snapshot, answers)):
-        return False
-    return any(at > snapshot.taken.local for at in _last_round(log, snapshot, answers))
-
-
-def is_overtaken(logs: Logs, log: Log, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> bool:
-    """Whether that local position is of another response of the last round, which was handled last."""
-    is_of_last_round = snapshot.taken is not None and snapshot.taken.local in _last_round(log, snapshot, answers)
-    return is_of_last_round and is_too_early(logs, log, snapshot, answers)
+    return not repeated(logs, one) and any(at > one.taken.local for at in last_round(one))
 
 
 def are_too_slow(log: Log, others: Set[str], *, timeout_ms: float) -> bool:
@@ -114,45 +126,10 @@ def _took_ms(log: Log, snapshot: SnapshotSeen, *, rounds: int) -> float:
     return rounds / made * (arrived_ms - log.entries[snapshot.requests[0]].published_ms)
 
 
-def _last_round(log: Log, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[Position]:
+def last_round(one: Complete) -> set[Position]:
     """The positions of each cluster's first response to the last request."""
     first: dict[str, Position] = {}
-    for answer in answers:
-        if answer.index > snapshot.requests[-1]:
-            first.setdefault(answer.cluster, log.entries[answer.index].position)
+    for answer in one.answers:
+        if answer.index > one.seen.requests[-1]:
+            first.setdefault(answer.cluster, one.log.entries[answer.index].position)
     return set(first.values())
-
-
-def misled(logs: Logs, incomplete: Set[str]) -> dict[str, dict[str, str]]:
-    """By subscription, the messages that a snapshot covers too early, each with its deviation.
-
-    An update with that snapshot acknowledges them in other clusters, although the consumer may not have received them.
-    ``incomplete``: the snapshots without a cluster whose replicator did not exist yet.
-    """
-    wrong: dict[frozenset[tuple[str, Position]], dict[str, str]] = {}
-    for log, snapshot, taken, answers in complete(logs):
-        positions = frozenset(taken.positions.items())
-        # A response to the second request may be stored before the snapshot is, and handled after it was complete.
-        counted = [one for one in answers if log.entries[one.index].position <= taken.local]
-        again = answered_again(logs, snapshot, counted)
-        if len(snapshot.requests) > 1 and repeated(logs, snapshot, answers) - again:
-            wrong[positions] = dict.fromkeys(_covered_too_early(logs, log, taken), FIRST_ROUND_RESPONSE_COUNTS_TWICE)
-        elif snapshot.name in incomplete:
-            wrong[positions] = dict.fromkeys(_covered_too_early(logs, log, taken), REQUEST_BEFORE_REPLICATOR_EXISTS)
-        elif is_overtaken(logs, log, snapshot, answers):
-            by_then = log.up_to(max(_last_round(log, snapshot, answers)))
-            early = _covered_too_early(logs, log, taken).intersection(by_then)
-            wrong[positions] = dict.fromkeys(early, SNAPSHOT_NOT_AT_HIGHEST_RESPONSE)
-    markers = (entry.marker for log in logs.values() for entry in log.entries)
-    updates = (marker for marker in markers if isinstance(marker, SubscriptionUpdated))
-    published = ((update.subscription, frozenset(update.positions.items())) for update in updates)
-    by_subscription: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for subscription, positions in published:
-        by_subscription[subscription].update(wrong.get(positions, {}))
-    return by_subscription
-
-
-def _covered_too_early(logs: Logs, log: Log, taken: SnapshotTaken) -> frozenset[str]:
-    """The messages up to a snapshot's position in another cluster that are not up to its position here."""
-    there = (logs[one].up_to(position) for one, position in taken.positions.items() if one in logs)
-    return frozenset[str]().union(*there) - log.up_to(taken.local)

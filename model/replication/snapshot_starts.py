@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from model.cluster_events import ClusterEntry
-from model.excuses.replication import LOAD_BEGINS_SNAPSHOT, REQUEST_BEFORE_REPLICATOR_EXISTS
-from model.replication.evidence import EXCUSED, SLACK_MS, CheckResult, Deviating
+from model.replication.evidence import EXCUSED, SLACK_MS, BegunDisconnected, BegunWithoutNews, CheckResult, Finding
 from model.replication.logs import Log, Logs, SnapshotSeen
 from model.replication.tracked import ReplicatedTopic
 from model.rules.catalogue import carries
@@ -26,12 +25,12 @@ def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
     The broker then counts it as new. The logs do not show this, so it is excused unless it happens often. Snapshots
     that begin until another one is complete have the same reason, so they count as one. A replicated message keeps the
     time of its own cluster, which says nothing about when it was stored here. Nor is it known when a cluster learned
-    that its last snapshot is stored, and thus complete. In releases that deviate, a load of the topic begins one.
+    that its last snapshot is stored, and thus complete.
     """
     for log in logs.values():
         restarts = topic.unreplicated.get(log.cluster, 0)
-        judged = coincidences = 0
-        counted: SnapshotSeen | None = None
+        judged = 0
+        coincidences: list[tuple[SnapshotSeen, SnapshotSeen]] = []
         for after in log.snapshots[1:]:
             done = _completed_before(log, after)
             if done is None:
@@ -42,30 +41,27 @@ def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
             may_be_new = _has_message(_stored_lately(log, done.requests[0])) or _may_be_incomplete(
                 log, done, after, timeout_ms=topic.made.timeout_ms
             )
-            judged += done is not counted
+            is_counted = bool(coincidences) and done is coincidences[-1][0]
+            judged += not is_counted
             if _has_message(between):
                 yield None
             elif restarts:
                 restarts -= 1
                 yield EXCUSED
-            elif _is_loaded_since(topic, log, done, after):
-                yield EXCUSED if may_be_new else Deviating(LOAD_BEGINS_SNAPSHOT, because)
             elif not may_be_new:
-                yield because
-            elif done is counted:
+                yield Finding(because, BegunWithoutNews(log.cluster, ((done, after),)))
+            elif is_counted:
                 yield EXCUSED
             else:
-                counted = done
-                coincidences += 1
-                is_often = coincidences > COINCIDENCES and 3 * coincidences > judged
-                yield f"{because}, for the {coincidences}th time of {judged}" if is_often else EXCUSED
+                coincidences.append((done, after))
+                because = f"{because}, for the {len(coincidences)}th time of {judged}"
+                found = BegunWithoutNews(log.cluster, tuple(coincidences), judged)
+                yield Finding(because, found) if are_often(len(coincidences), judged) else EXCUSED
 
 
-def _is_loaded_since(topic: ReplicatedTopic, log: Log, done: SnapshotSeen, after: SnapshotSeen) -> bool:
-    """Whether the cluster may have loaded the topic after a snapshot was complete, and before the next one began."""
-    first, last = done.taken_index or 0, after.requests[0]
-    loads = topic.reloaded.get(log.cluster, ())
-    return any(one.may_follow(log, first) and one.may_precede(log, last) for one in loads)
+def are_often(coincidences: int, judged: int) -> bool:
+    """Whether these are too many to be coincidences."""
+    return coincidences > COINCIDENCES and 3 * coincidences > judged
 
 
 def _has_message(entries: Iterable[ClusterEntry]) -> bool:
@@ -134,11 +130,9 @@ def none_while_disconnected(topic: ReplicatedTopic, logs: Logs) -> Iterator[Chec
             within = [index for index in begun if since_ms < log.entries[index].published_ms < end_ms]
             new_by_ms = end_ms - 2 * topic.made.period_ms
             is_new = any(e.message and since_ms < e.published_ms < new_by_ms for e in log.entries)
-            if within:
-                # During the load of a topic its cluster may have no replicators yet.
-                unexplained = [index for index in within if not topic.may_be_at_load(log, index)]
-                at = log.entries[(unexplained or within)[0]].position
+            for index in within:
+                at = log.entries[index].position
                 because = f"{source} began a snapshot at {at} while its replicator to {target} was not connected"
-                yield because if unexplained else Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because)
-            elif is_new:
+                yield Finding(because, BegunDisconnected(source, index))
+            if is_new and not within:
                 yield None

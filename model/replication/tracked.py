@@ -12,7 +12,7 @@ from model.cluster_operations import ReplicationOperation
 from model.deduplication.topic_observer import TopicView
 from model.log import Position
 from model.operations import CreateTopic
-from model.replication.logs import Log, Logs, Reload, updated_to
+from model.replication.logs import Log, Logs, updated_to
 from model.vocabulary import Entry, Operation
 
 REPLICATORS_ADD_BYTES: Final = 256
@@ -38,14 +38,6 @@ class ReadAhead:
     last: Position
 
 
-@dataclass(frozen=True, slots=True)
-class DataLoss:
-    """A cluster lost its data: the messages that it may have had, and when it started again (ms since 1970)."""
-
-    messages: frozenset[str]
-    back_ms: int
-
-
 Cuts = tuple[tuple[int, int | None], ...]
 """The periods in which a link was not connected, in milliseconds since 1970; None until it heals."""
 
@@ -56,19 +48,14 @@ class ReplicatedTopic:
     ``changed``: of each direction that was added or removed, the messages that may or may not come.
 
     ``published``: by cluster, the stored business ids, in order. ``maybe_published``: those whose store is unknown.
-    ``nearly_full``: those of both that may leave no room for the additions of replicators
-    (:data:`REPLICATORS_ADD_BYTES`). ``restricted``: the clusters of restricted messages. ``acknowledged_at``: the
+    ``restricted``: the clusters of restricted messages. ``acknowledged_at``: the
     messages that consumers acknowledged at each cluster, or may have. ``own``: the subscriptions that consumers
     created, and whether as replicated. ``unreplicated``: how many consumers subscribed at each cluster without
     replication. ``cut``: the cuts of each link, by source and target. ``closed``: the clusters that closed their
-    replicators because the topic was idle, and since when. ``interrupted``: the links on which a replicator may have
-    reconnected with messages to send, since its cluster loaded the topic. ``orphaned``: the links that had been cut
-    when the topic was unloaded at their source, whose former replicator may have gone on, by a deviation. ``reads``:
-    the read progress of dispatchers at each ack, since they began. ``reloaded``: the reloads of the topic in each
-    cluster. ``killed``: the clusters whose broker was killed and may have lost acks. ``lost``: those whose broker is
-    killed or frozen now, and which. ``emptied``: those that came back without their data, the last time.
-    ``new_since_loss``: the links to a lost cluster whose replicator is a new one, because their source has reloaded the
-    topic since the last loss.
+    replicators because the topic was idle, and since when. ``reads``: the read progress of dispatchers at each ack,
+    since they began. ``killed``: the clusters whose broker was killed and may have lost acks. ``lost``: those whose
+    broker is killed or frozen now, and which. ``emptied``: those that came back without their data, with the messages
+    that they may have had, the last time.
 
     ``is_settled``: every cluster has caught up, and no operation followed. ``is_quiet``: nothing was in flight at the
     last read, and only operations of consumers followed. ``read``: the last read.
@@ -81,22 +68,17 @@ class ReplicatedTopic:
     changed: Mapping[Link, frozenset[str]] = field(default_factory=dict)
     published: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     maybe_published: frozenset[str] = frozenset()
-    nearly_full: frozenset[str] = frozenset()
     restricted: Mapping[str, frozenset[str]] = field(default_factory=dict)
     acknowledged_at: Mapping[At, frozenset[str]] = field(default_factory=dict)
     own: Mapping[At, bool] = field(default_factory=dict)
     unreplicated: Mapping[str, int] = field(default_factory=dict)
     cut: Mapping[Link, Cuts] = field(default_factory=dict)
     closed: Mapping[str, int] = field(default_factory=dict)
-    interrupted: frozenset[Link] = frozenset()
-    orphaned: frozenset[Link] = frozenset()
     reads: Mapping[At, tuple[ReadAhead, ...]] = field(default_factory=dict)
-    reloaded: Mapping[str, tuple[Reload, ...]] = field(default_factory=dict)
     is_settled: bool = False
     killed: frozenset[str] = frozenset()
     lost: Mapping[str, str] = field(default_factory=dict)
-    emptied: Mapping[str, DataLoss] = field(default_factory=dict)
-    new_since_loss: frozenset[Link] = frozenset()
+    emptied: Mapping[str, frozenset[str]] = field(default_factory=dict)
     is_quiet: bool = False
     read: ClustersRead | None = None
 
@@ -122,19 +104,10 @@ class ReplicatedTopic:
         before = self.maybe_published.union(self.published.get(link[0], ()))
         return replace(self.disturbed(), only_links=links, changed={**self.changed, link: before})
 
-    def without_data_of(self, cluster: str, since_ms: int) -> ReplicatedTopic:
+    def without_data_of(self, cluster: str) -> ReplicatedTopic:
         """A cluster came back without its data: whether more of its messages from before come is not known."""
-        loss = DataLoss(self.all_published, since_ms)
         before = {link: self.all_published for link in self.links_so_far if link[0] == cluster}
-        return replace(self, emptied={**self.emptied, cluster: loss}, changed={**self.changed, **before})
-
-    def lost_for(self, cluster: str) -> frozenset[str]:
-        """The messages that a cluster need not have because it, or their own cluster, lost its data."""
-        found: set[str] = set()
-        for emptied, loss in self.emptied.items():
-            own = self.maybe_published.union(self.published.get(emptied, ()))
-            found |= loss.messages if emptied == cluster else loss.messages & own
-        return frozenset(found)
+        return replace(self, emptied={**self.emptied, cluster: self.all_published}, changed={**self.changed, **before})
 
     def left(self, logs: Logs) -> Iterator[Log]:
         """The logs of the clusters that have kept their data (REPL-20)."""
@@ -164,21 +137,6 @@ class ReplicatedTopic:
         only_to = ((one.business_id, one.only_to) for one in entry.messages)
         added = {message: frozenset((cluster, *labels)) for message, labels in only_to if labels is not None}
         return replace(self, restricted={**self.restricted, **added}) if added else self
-
-    def not_for(self, cluster: str) -> frozenset[str]:
-        """The messages that need not be replicated to a cluster: restricted to others, or of a cluster that does not
-        replicate to it, or that did so only at times.
-        """
-        elsewhere = frozenset(message for message, clusters in self.restricted.items() if cluster not in clusters)
-        sources = set(self.clusters) - {cluster} if self.is_replicated else set()
-        unlinked = (self.published.get(one, ()) for one in sources if (one, cluster) not in self.links)
-        unsure = (self.changed.get((one, cluster), frozenset()) for one in sources if one not in self.emptied)
-        return elsewhere.union(*unlinked, *unsure)
-
-    @property
-    def may_resend(self) -> bool:
-        """Whether a replicator may have sent messages again to a topic with deduplication."""
-        return self.deduplication and bool(self.interrupted or self.reloaded)
 
     def may_be_at(self, message: str, cluster: str) -> bool:
         """Whether a message may be replicated to a cluster."""
@@ -210,33 +168,13 @@ class ReplicatedTopic:
     def unloaded_at(self, cluster: str) -> ReplicatedTopic:
         """The topic is reloaded at a cluster: its dispatchers start at mark-delete, with empty snapshot caches."""
         reads = {at: reads for at, reads in self.reads.items() if at[1] != cluster}
-        loads = Reload(published=self.all_published, confirmed=frozenset(self.published.get(cluster, ())))
-        reloaded = {**self.reloaded, cluster: (*self.reloaded.get(cluster, ()), loads)}
-        still_cut = {link for link, cuts in self.cut.items() if any(until is None for _, until in cuts)}
-        loaded = {link for link in self.interrupted - still_cut if link[0] == cluster}
-        interrupted = (self.interrupted - loaded).union((source, cluster) for source in self.clusters)
-        orphaned = self.orphaned.union(link for link in self.cut if link[0] == cluster)
-        new = self.new_since_loss.union((cluster, lost) for lost in self.lost)
-        after = replace(self.disturbed().opened_at(cluster), new_since_loss=new)
-        return replace(after, reads=reads, reloaded=reloaded, interrupted=interrupted, orphaned=orphaned)
-
-    def may_be_at_load(self, log: Log, index: int) -> bool:
-        """Whether an entry may have been stored while its cluster loaded the topic again."""
-        return any(one.may_be_at(log, index) for one in self.reloaded.get(log.cluster, ()))
+        return replace(self.disturbed().opened_at(cluster), reads=reads)
 
     def updated_to(self, subscription: str, cluster: str) -> Position | None:
         """The position at a cluster in the others' last updates of a subscription, at the last read."""
         if self.read is None:
             return None
         return updated_to({label: Log(label, one) for label, one in self.read.clusters.items()}, subscription, cluster)
-
-    def created_before_updates(self, subscription: str) -> frozenset[str]:
-        """The clusters where consumers created a subscription before any cluster could publish an update of it."""
-        places = [
-            (cluster, is_replicated) for (name, cluster), is_replicated in self.own.items() if name == subscription
-        ]
-        first = next((number for number, (_, is_replicated) in enumerate(places) if is_replicated), len(places))
-        return frozenset(cluster for cluster, _ in places[: first + 1])
 
     def is_replicated_subscription(self, subscription: str) -> bool:
         """Whether a consumer in any cluster created this subscription as replicated."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from model.cluster_events import (
     CaughtUp,
@@ -29,22 +30,15 @@ from model.cluster_operations import (
     SetLink,
 )
 from model.events import Acknowledged, Created, ReceivedMessages, Sent, Skipped, Stored, Subscribed
-from model.excuses import DEVIATIONS, preferred, requires
-from model.excuses.replication import (
-    NAMESPACE_NOT_FOUND_ENDS_REPLICATION,
-    REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE,
-    SNAPSHOT_CACHE_OUTRUN,
-)
-from model.judgement import Allowed, Broken, judges_waits
+from model.judgement import Allowed, Broken, Part, in_turn, judges_waits
 from model.log import Position
 from model.operations import AnyOperation, CreateTopic, Kill, OpenProducer, Restart, Send, Unload
 from model.replication import producers
-from model.replication.agreement import CHECKS
-from model.replication.evidence import Deviating, Excused
-from model.replication.logs import Log
+from model.replication.agreement import CHECKS, Check
+from model.replication.evidence import Excused, Findings
+from model.replication.logs import Log, Logs
 from model.replication.rounds import are_too_slow
 from model.replication.tracked import (
-    REPLICATORS_ADD_BYTES,
     ClusterConsumer,
     ClusterProducer,
     Cuts,
@@ -66,25 +60,19 @@ KEPT_WITHOUT_A_CLUSTER = KEPT_BY_UNEQUAL_CLUSTERS | {"REPL-03", "REPL-20"}
 
 def judge(state: Replication, operation: AnyOperation, outcome: Outcome, known: frozenset[str]) -> Judged:
     """The state after this operation and outcome, between the clusters and of the producers at each."""
-    between = _judge(state, operation, outcome, known)
-    if isinstance(between, Broken):
-        return between
-    at_each = producers.judge(between.state, operation, outcome, known)
-    if isinstance(at_each, Broken):
-        return at_each
-    return at_each.after(between)
+    return _judge(state, operation, outcome).then(lambda after: producers.judge(after, operation, outcome, known))
 
 
-def _judge(state: Replication, operation: AnyOperation, outcome: Outcome, known: frozenset[str]) -> Judged:
+def _judge(state: Replication, operation: AnyOperation, outcome: Outcome) -> Judged:
     match operation:
         case Receive(consumer):
             return _received(state, consumer, outcome)
         case CatchUp():
-            return _caught_up(state, operation, outcome, known)
+            return _caught_up(state, operation, outcome)
         case ReadClusters(topic):
-            return _read(state, topic, outcome, known)
+            return _read(state, topic, outcome)
         case RecoverCluster() if isinstance(outcome, LinkHealed):
-            return _connected(_recovered(state, operation, outcome), operation, outcome, known)
+            return _connected(_recovered(state, operation, outcome), operation, outcome)
         case _:
             return Allowed(_changed(state, operation, outcome))
 
@@ -152,10 +140,7 @@ def _sent(state: Replication, operation: Send, outcome: Outcome) -> Replication:
     answers = outcome.answers if isinstance(outcome, Sent) else ()
     for number, entry in enumerate(operation.entries):
         messages = tuple(message.business_id for message in entry.messages)
-        size_bytes = max(message.size_bytes for message in entry.messages)
         topic = topic.with_restricted(cluster, entry)
-        if size_bytes > topic.made.largest_bytes - REPLICATORS_ADD_BYTES > 0:
-            topic = replace(topic, nearly_full=topic.nearly_full.union(messages))
         if number < len(answers) and isinstance(answers[number], Stored):
             topic = topic.with_published(cluster, messages)
         else:
@@ -255,8 +240,6 @@ def _link_set(state: Replication, operation: SetLink) -> Replication:
 def _link_cut(state: Replication, link: tuple[str, str], outcome: Outcome) -> Replication:
     if not isinstance(outcome, LinkCut):
         return state
-    for name, topic in state.topics.items():
-        state = state.with_topic(name, replace(topic, interrupted=topic.interrupted | {link}))
     return _on_each(state, lambda topic: (*topic.cut.get(link, ()), (outcome.since_ms, None)), link)
 
 
@@ -296,9 +279,6 @@ def _restarted(state: Replication, cluster: str) -> Replication:
     gone = frozenset(name for name, consumer in state.consumers.items() if consumer.cluster == cluster)
     for name in state.topics:
         state = _unloaded(state, name, cluster)
-        topic = state.topics[name]
-        others = frozenset(link for link in topic.orphaned if link[0] != cluster)
-        state = state.with_topic(name, replace(topic, orphaned=others))
     return state.without_consumers(gone)
 
 
@@ -309,8 +289,7 @@ def _lost(state: Replication, cluster: str, how: str, outcome: Outcome) -> Repli
     gone = frozenset(name for name, consumer in state.consumers.items() if consumer.cluster == cluster)
     state = _killed(state.without_consumers(gone), cluster) if how == "kill" else state.without_consumers(gone)
     for name, topic in state.topics.items():
-        former = frozenset(link for link in topic.new_since_loss if link[1] != cluster)
-        topic = replace(topic.disturbed(), lost={**topic.lost, cluster: how}, new_since_loss=former)
+        topic = replace(topic.disturbed(), lost={**topic.lost, cluster: how})
         state = state.with_topic(name, topic)
         for link in topic.links if isinstance(outcome, LinkCut) else ():
             state = _link_cut(state, link, outcome) if link[1] == cluster else state
@@ -319,7 +298,7 @@ def _lost(state: Replication, cluster: str, how: str, outcome: Outcome) -> Repli
 
 @carries("REPL-01", "REPL-20")
 @judges_waits
-def _connected(state: Replication, operation: RecoverCluster, outcome: LinkHealed, known: frozenset[str]) -> Judged:
+def _connected(state: Replication, operation: RecoverCluster, outcome: LinkHealed) -> Judged:
     """The others' replicators connect to a recovered cluster again."""
     if not outcome.unconnected:
         return Allowed(state, ("REPL-20",) if operation.is_reached_early else ())
@@ -327,10 +306,7 @@ def _connected(state: Replication, operation: RecoverCluster, outcome: LinkHeale
         f"after cluster {operation.cluster} had come back, the replicators of {', '.join(outcome.unconnected)} to it "
         "did not connect until their topic was reloaded"
     )
-    links = {(source, operation.cluster) for source in outcome.unconnected}
-    if not operation.is_reached_early or any(links & topic.new_since_loss for topic in state.topics.values()):
-        return Broken("REPL-01", because)
-    return requires(NAMESPACE_NOT_FOUND_ENDS_REPLICATION, state, known, because)
+    return Broken("REPL-01", because, evidence=outcome).passing_to(state)
 
 
 def _recovered(state: Replication, operation: RecoverCluster, outcome: LinkHealed) -> Replication:
@@ -344,7 +320,7 @@ def _recovered(state: Replication, operation: RecoverCluster, outcome: LinkHeale
             state = _link_healed(state, link, outcome) if link[1] == cluster else state
         state = _unloaded(state, name, cluster) if how == "kill" else state
         if operation.is_empty and cluster in topic.clusters:
-            state = state.with_topic(name, state.topics[name].without_data_of(cluster, outcome.until_ms))
+            state = state.with_topic(name, state.topics[name].without_data_of(cluster))
             for other in topic.clusters if operation.is_reached_early else ():
                 state = _unloaded(state, name, other)
     return state
@@ -358,10 +334,9 @@ def _killed(state: Replication, cluster: str) -> Replication:
 
 
 @carries("REPL-12", "REPL-13", "REPL-19")
-def _caught_up(state: Replication, operation: CatchUp, outcome: Outcome, known: frozenset[str]) -> Judged:
+def _caught_up(state: Replication, operation: CatchUp, outcome: Outcome) -> Judged:
     """With healed links and traffic, the subscriptions of all other clusters follow."""
-    name = operation.consumer
-    consumer = state.consumers.get(name)
+    consumer = state.consumers.get(operation.consumer)
     if consumer is None:
         return Allowed(state)
     topic = state.topics[consumer.topic]
@@ -378,23 +353,29 @@ def _caught_up(state: Replication, operation: CatchUp, outcome: Outcome, known: 
             return Broken("REPL-13", because)
         case ReplicatorStalled():
             topic = replace(topic.disturbed(), cut=_over(topic.cut))
-            return _stalled(state.with_topic(consumer.topic, topic), topic, outcome, known)
-        case CaughtUp(lagged=Lagging() as lagged) if not _is_outrun(topic, operation, known):
-            return _lagging(topic, consumer, operation, lagged)
-        case CaughtUp(messages=messages, lagged=lagged):
-            topic = topic.with_published(consumer.cluster, messages)
-            everything = topic.published_for(consumer.cluster)
-            topic = topic.with_acknowledged(consumer.subscription, consumer.cluster, everything)
-            topic = replace(topic, is_settled=True, is_quiet=False, closed={}, cut=_over(topic.cut))
-            state = state.with_consumer(name, replace(consumer, unacknowledged=()))
-            state = state.with_topic(consumer.topic, topic)
-            if topic.changed or not topic.is_followed(consumer.cluster):
-                return Allowed(state)
-            if lagged is not None:
-                return Allowed(state, ("REPL-12", "REPL-13"), (SNAPSHOT_CACHE_OUTRUN,))
-            return Allowed(state, ("REPL-12", "REPL-13", *(("REPL-19",) if operation.lag else ())))
+            return _stalled(state.with_topic(consumer.topic, topic), outcome)
+        case CaughtUp(lagged=None):
+            return _followed(state, operation, consumer, outcome, is_lag_followed=operation.lag > 0)
+        case CaughtUp(lagged=Lagging() as lagged):
+            followed = _followed(state, operation, consumer, outcome, is_lag_followed=False)
+            return _lagging(consumer, operation, lagged).then(lambda _: followed)
         case _:
             return Allowed(state)
+
+
+def _followed(
+    state: Replication, operation: CatchUp, consumer: ClusterConsumer, seen: CaughtUp, *, is_lag_followed: bool
+) -> Allowed[Replication]:
+    """All clusters followed: everything is everywhere, and acknowledged at the consumer's cluster."""
+    topic = state.topics[consumer.topic].with_published(consumer.cluster, seen.messages)
+    everything = topic.published_for(consumer.cluster)
+    topic = topic.with_acknowledged(consumer.subscription, consumer.cluster, everything)
+    topic = replace(topic, is_settled=True, is_quiet=False, closed={}, cut=_over(topic.cut))
+    state = state.with_consumer(operation.consumer, replace(consumer, unacknowledged=()))
+    state = state.with_topic(consumer.topic, topic)
+    if topic.changed or not topic.is_followed(consumer.cluster):
+        return Allowed(state)
+    return Allowed(state, ("REPL-12", "REPL-13", *(("REPL-19",) if is_lag_followed else ())))
 
 
 def _are_snapshots_too_slow(topic: ReplicatedTopic, cluster: str, read: ClustersRead) -> bool:
@@ -413,38 +394,26 @@ def _left_behind(state: Replication, consumer: ClusterConsumer, read: ClustersRe
     return state.with_topic(consumer.topic, topic)
 
 
-def _is_outrun(topic: ReplicatedTopic, operation: CatchUp, known: frozenset[str]) -> bool:
-    """Whether a consumer lags by more snapshots than the cache has, at one per message, by a known deviation."""
-    return SNAPSHOT_CACHE_OUTRUN in known and operation.lag >= topic.made.cached
-
-
 @judges_waits
-def _lagging(topic: ReplicatedTopic, consumer: ClusterConsumer, operation: CatchUp, lagged: Lagging) -> Broken:
+def _lagging(consumer: ClusterConsumer, operation: CatchUp, lagged: Lagging) -> Broken:
     """A cluster does not follow while a consumer leaves some messages unacknowledged."""
     because = (
         f"{consumer.subscription} is still at {lagged.mark_delete} of {lagged.cluster} after {lagged.periods:.0f} "
         f"snapshot periods, in each of which a message was acknowledged in {consumer.cluster}, the last "
         f"{operation.lag} not yet"
     )
-    if operation.lag >= topic.made.cached:
-        return DEVIATIONS[SNAPSHOT_CACHE_OUTRUN].broken(because)
-    return Broken("REPL-19", because)
+    return Broken("REPL-19", because, evidence=lagged).passing_to(None)
 
 
 @carries("REPL-01")
-def _stalled(state: Replication, topic: ReplicatedTopic, seen: ReplicatorStalled, known: frozenset[str]) -> Judged:
+def _stalled(state: Replication, seen: ReplicatorStalled) -> Broken:
     """A connected replicator replicates its topic's messages."""
     first = f"from {seen.messages[0]} on" if seen.messages else "markers only"
     because = (
         f"the replicator of {seen.source} to {seen.target} was connected, but replicated nothing for "
         f"{seen.stalled_s:.0f} s despite its backlog: {first}"
     )
-    is_interrupted = (seen.source, seen.target) in topic.interrupted
-    if is_interrupted and seen.messages and seen.messages[0] in topic.nearly_full:
-        if REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE in known:
-            return Allowed(state, ("REPL-01",), (REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE,))
-        return DEVIATIONS[REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE].broken(because)
-    return Broken("REPL-01", because)
+    return Broken("REPL-01", because, evidence=seen).passing_to(state)
 
 
 def _over(cut: Mapping[tuple[str, str], Cuts]) -> Mapping[tuple[str, str], Cuts]:
@@ -453,40 +422,48 @@ def _over(cut: Mapping[tuple[str, str], Cuts]) -> Mapping[tuple[str, str], Cuts]
 
 
 @carries("REPL-20")
-def _read(state: Replication, name: str, outcome: Outcome, known: frozenset[str]) -> Judged:
+def _read(state: Replication, name: str, outcome: Outcome) -> Judged:
     topic = state.topics.get(name)
     if topic is not None and isinstance(outcome, ReplicatorStalled):
-        return _stalled(state, topic, outcome, known)
+        return _stalled(state, outcome)
     if topic is None or not isinstance(outcome, ClustersRead):
         return Allowed(state)
-    topic = replace(topic, read=outcome, is_quiet=outcome.is_quiet and not topic.lost)
-    logs = {cluster: Log(cluster, read) for cluster, read in outcome.clusters.items()}
-    exercised: list[str] = []
-    excused: list[str] = []
-    deviations: set[str] = set()
-    for rule, check in CHECKS:
-        if (topic.lost or topic.changed or topic.emptied) and rule not in KEPT_WITHOUT_A_CLUSTER:
-            continue
-        results = list(check(topic, logs))
-        for one in results:
-            match one:
-                case None:
-                    pass
-                case Excused():
-                    excused.append(rule)
-                case str():
-                    return Broken(rule, one)
-                case Deviating(because=because):
-                    deviation = preferred((one.deviation, *sorted(one.others)), known)
-                    if deviation not in known:
-                        entry = DEVIATIONS[deviation]
-                        return entry.broken(because, rule if rule in entry.also else None)
-                    deviations.add(deviation)
-        # All results that hold are one check, and each deviation is another, whichever rule it is of.
-        exercised += [rule] if None in results else []
-        excused += [rule] * len({one.deviation for one in results if isinstance(one, Deviating)})
-    is_unequal = topic.only_links is not None or topic.lost or topic.emptied
-    if is_unequal and not KEPT_BY_UNEQUAL_CLUSTERS.isdisjoint(exercised):
-        exercised.append("REPL-20")
-    met = tuple(sorted(deviations))
-    return Allowed(state.with_topic(name, topic), tuple(exercised), met, tuple(excused), frozenset(met))
+    read = replace(topic, read=outcome, is_quiet=outcome.is_quiet and not topic.lost)
+    logs = {cluster: Log(cluster, one) for cluster, one in outcome.clusters.items()}
+    is_unequal = bool(topic.lost or topic.changed or topic.emptied)
+    checks = [(rule, check) for rule, check in CHECKS if not is_unequal or rule in KEPT_WITHOUT_A_CLUSTER]
+    judged = in_turn(False, [partial(_checked, name, read, logs, rule, check) for rule, check in checks])
+
+    def after(is_kept: bool) -> Judged:
+        is_exercised = is_kept and bool(topic.only_links is not None or topic.lost or topic.emptied)
+        return Allowed(state.with_topic(name, read), ("REPL-20",) if is_exercised else ())
+
+    return judged.then(after)
+
+
+def _checked(
+    name: str, topic: ReplicatedTopic, logs: Logs, rule: str, check: Check, is_kept: bool
+) -> Allowed[bool] | Broken:
+    """One check. All results that hold are one, and what breaks it, or a part of that, another one.
+
+    ``is_kept``: whether a rule was exercised that unequal clusters keep.
+    """
+    results = list(check(topic, logs))
+    exercised = (rule,) if None in results else ()
+    excused = tuple(rule for one in results if isinstance(one, Excused))
+    found = Findings.of(name, topic, logs, results)
+    is_kept = is_kept or (bool(exercised) and rule in KEPT_BY_UNEQUAL_CLUSTERS)
+    return Allowed(is_kept, exercised, excused=excused).then(lambda _: _without(found, rule, frozenset(), is_kept))
+
+
+def _without(found: Findings, rule: str, part: Part, is_kept: bool) -> Allowed[bool] | Broken:
+    """What is left of these findings without a part of them."""
+    left = tuple(one for one in found.every if part is not None and one not in part)
+    if not left:
+        return Allowed(is_kept)
+
+    def passed(explained: Part) -> Allowed[bool] | Broken:
+        return Allowed(is_kept, excused=(rule,)).then(lambda _: _without(rest, rule, explained, is_kept))
+
+    rest = replace(found, every=left)
+    return Broken(rule, left[0].because, evidence=rest, passed=passed)

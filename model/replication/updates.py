@@ -8,15 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from model.cluster_events import ClusterCursor, ClusterEntry, SnapshotRequest
-from model.excuses.replication import (
-    REQUEST_WITHOUT_REMOTE_CLUSTER,
-    SNAPSHOT_CACHE_KEEPS_OLDER,
-    SNAPSHOT_CACHE_NOT_RECOVERED,
-    UPDATE_OF_UNREPLICATED_SUBSCRIPTION,
-)
+from model.cluster_events import ClusterCursor
 from model.log import Position
-from model.replication.evidence import CheckResult, Deviating
+from model.replication.evidence import CheckResult, Evicted, Finding, MarkersOfNone, MovedByOthers, NotPublished
 from model.replication.logs import Log, Logs, is_passed
 from model.replication.tracked import ReplicatedTopic
 from model.rules.catalogue import carries
@@ -46,16 +40,11 @@ def only_what_takes_part(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRe
 
 
 def _moved(topic: ReplicatedTopic, log: Log, cursor: ClusterCursor) -> CheckResult:
-    """Whether anything but the acks of its own consumers moved a subscription that is not replicated.
-
-    Updates of its name may have moved it up to their positions.
-    """
+    """Whether anything but the acks of its own consumers moved a subscription that is not replicated."""
     own = topic.acknowledged_at.get((cursor.subscription, log.cluster), frozenset())
     because = f"{cursor.subscription} has more messages acknowledged in {log.cluster} than its own consumers acked"
     by_others = log.passed(cursor) - own
-    if by_others - log.up_to(max(log.updated_to(cursor.subscription), default=None)):
-        return because
-    return Deviating(UPDATE_OF_UNREPLICATED_SUBSCRIPTION, because) if by_others else None
+    return Finding(because, MovedByOthers(log.cluster, cursor, by_others)) if by_others else None
 
 
 def _unasked_markers(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
@@ -70,21 +59,7 @@ def _unasked_markers(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult
         is_reached = takes_part and any(target == cluster for _, target in topic.links_so_far)
         markers = [one for one in log.entries if one.marker is not None and not (is_reached and one.origin != cluster)]
         because = f"{why}, but the log of {cluster} has {len(markers)} markers"
-        has_replicated = any(is_replicated for (_, at), is_replicated in topic.own.items() if at == cluster)
-        if not markers:
-            yield None
-        elif has_replicated and _are_first_requests(markers, cluster):
-            yield Deviating(REQUEST_WITHOUT_REMOTE_CLUSTER, because)
-        else:
-            yield because
-
-
-def _are_first_requests(markers: Sequence[ClusterEntry], cluster: str) -> bool:
-    """Whether these markers are the first request of one snapshot each, all of them of this cluster."""
-    asked = [
-        one.marker.snapshot for one in markers if isinstance(one.marker, SnapshotRequest) and one.origin == cluster
-    ]
-    return len(set(asked)) == len(markers)
+        yield Finding(because, MarkersOfNone(cluster, tuple(markers))) if markers else None
 
 
 @carries("REPL-12")
@@ -154,14 +129,7 @@ def the_latest_is_published(topic: ReplicatedTopic, logs: Logs) -> Iterator[Chec
                     f"{cluster} has {subscription} at {cursor.mark_delete} and had cached the earlier snapshot at "
                     f"{snapshot.local}, but its last update is {f'at {published}' if published else 'missing'}"
                 )
-                # The last update, if it came later, chose from what was cached since the one before it.
-                earlier = [local for at, local in updates if at < index]
-                kept_from = max(earlier, default=min(ahead.first for ahead in reads))
-                is_full = sum(one.local >= kept_from for _, one in log.taken) > topic.made.cached
-                if any(one.may_follow(log, index) for one in topic.reloaded.get(cluster, ())[-1:]):
-                    yield Deviating(SNAPSHOT_CACHE_NOT_RECOVERED, because)
-                else:
-                    yield Deviating(SNAPSHOT_CACHE_KEEPS_OLDER, because) if is_full else because
+                yield Finding(because, NotPublished(subscription, cluster, index))
             else:
                 yield None
 
@@ -170,8 +138,8 @@ def the_latest_is_published(topic: ReplicatedTopic, logs: Logs) -> Iterator[Chec
 def updates_are_cached_snapshots(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """An update never has a snapshot that later ones had evicted from the cache, the oldest first.
 
-    By a deviation a full cache evicts others. Even then, of the snapshots that were read before an update, no more than
-    the cache holds are in that update and later ones.
+    Whichever it evicts: of the snapshots that were read before an update, no more than the cache holds are in that
+    update and later ones.
     """
     for (subscription, cluster), reads in topic.reads.items():
         log = logs[cluster]
@@ -194,7 +162,7 @@ def updates_are_cached_snapshots(topic: ReplicatedTopic, logs: Logs) -> Iterator
                     f"the update of {subscription} by {cluster} at {at} has a snapshot that {len(later)} "
                     f"later ones had evicted from its cache of {topic.made.cached}"
                 )
-                yield Deviating(SNAPSHOT_CACHE_KEEPS_OLDER, because)
+                yield Finding(because, Evicted())
         yield from _more_than_cached(f"{subscription} by {cluster}", published, topic.made.cached)
 
 

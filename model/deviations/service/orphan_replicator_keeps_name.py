@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from model.deviation import Deviation, Shadow
+from model.deviations.clusters import is_orphaned
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Broken
@@ -31,7 +32,6 @@ ENTRY = Deviation(
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     match broken.evidence:
         case Overdue("SERVE-02", what) if NOT_CONNECTED in what:
-            has_orphans = any(topic.orphaned for topic in state.replication.topics.values())
-            return broken.passing() if has_orphans else None
+            return broken.passing() if any(is_orphaned(state, topic) for topic in state.replication.topics) else None
         case _:
             return None

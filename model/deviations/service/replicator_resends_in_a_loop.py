@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from model.deviation import Deviation, Shadow
+from model.deviations.clusters import may_resend, may_resend_from_home
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Broken
@@ -28,9 +29,9 @@ ENTRY = Deviation(
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     match broken.evidence:
         case Overdue("SERVE-03", what) if NOT_REPLICATED in what:
-            may_resend = any(topic.may_resend for topic in state.replication.topics.values()) or any(
-                one.may_resend and state.topics[topic].enabled for topic, one in state.remote.items()
+            is_resent = any(may_resend(state, topic) for topic in state.replication.topics) or any(
+                state.topics[topic].enabled and may_resend_from_home(state, topic) for topic in state.remote
             )
-            return broken.passing() if may_resend else None
+            return broken.passing() if is_resent else None
         case _:
             return None

@@ -9,6 +9,7 @@ from operator import itemgetter
 
 import pytest
 
+from model import explain
 from model.cluster_events import (
     CaughtUp,
     ClusterRead,
@@ -21,7 +22,7 @@ from model.cluster_events import (
 from model.cluster_operations import CatchUp
 from model.deduplication.topic_observer import TopicView
 from model.events import Sent, Stored
-from model.excuses.replication import SNAPSHOT_CACHE_OUTRUN
+from model.example import Example
 from model.judgement import Allowed, Broken
 from model.operations import Send
 from model.replication.tracked import ClusterConsumer, ClusterProducer, Replication
@@ -46,7 +47,9 @@ LAGGED = CaughtUp(3.0, ("c0",), Lagging("B", at("B", 0), 150.0))
 def caught_up(outcome: CaughtUp, *, lag: int, known: str = "") -> Allowed[Replication] | Broken:
     consumer = ClusterConsumer(cluster="A", topic="t", subscription="sub")
     state = Replication(topics={"t": TOPIC}, consumers={"k": consumer})
-    return judge(state, CatchUp("k", prefix="c", lag=lag), outcome, frozenset(known.split()))
+    example = Example(known=frozenset(known.split()), replication=state)
+    found = explain.judge(example, CatchUp("k", prefix="c", lag=lag), outcome)
+    return found if isinstance(found, Broken) else found.of(found.state.replication)
 
 
 def test_a_cluster_that_follows_a_lagging_consumer_keeps_the_rule() -> None:
@@ -56,7 +59,7 @@ def test_a_cluster_that_follows_a_lagging_consumer_keeps_the_rule() -> None:
         assert ("REPL-19" in verdict.exercised) == is_exercised
 
 
-@pytest.mark.parametrize("known", ["", SNAPSHOT_CACHE_OUTRUN])
+@pytest.mark.parametrize("known", ["", "snapshot-cache-outrun"])
 def test_a_consumer_that_lags_by_fewer_snapshots_than_are_cached_is_followed(known: str) -> None:
     verdict = caught_up(LAGGED, lag=CACHED - 1, known=known)
     assert isinstance(verdict, Broken)
@@ -66,10 +69,10 @@ def test_a_consumer_that_lags_by_fewer_snapshots_than_are_cached_is_followed(kno
 def test_a_consumer_that_lags_by_more_snapshots_has_a_name() -> None:
     unknown = caught_up(LAGGED, lag=CACHED)
     assert isinstance(unknown, Broken)
-    assert (unknown.rule, unknown.deviation) == ("REPL-19", SNAPSHOT_CACHE_OUTRUN)
-    known = caught_up(LAGGED, lag=CACHED, known=SNAPSHOT_CACHE_OUTRUN)
+    assert (unknown.rule, unknown.deviation) == ("REPL-19", "snapshot-cache-outrun")
+    known = caught_up(LAGGED, lag=CACHED, known="snapshot-cache-outrun")
     assert isinstance(known, Allowed)
-    assert known.deviations == (SNAPSHOT_CACHE_OUTRUN,)
+    assert known.deviations == ("snapshot-cache-outrun",)
     assert "REPL-19" not in known.exercised
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from model.explorations import replication
 from model.explorations.replication.world import Setup
 from model.replication.agreement import CHECKS
-from model.replication.evidence import Deviating
+from model.replication.evidence import Finding
 from model.replication.variants import VARIANTS
 from tests.model.explored import explored
 from tests.model.replication.read_back import as_read
@@ -62,13 +62,13 @@ UNSEEN = {
 """The variants that are not visible there, and why."""
 
 
-def violations(name: str, setup: Setup) -> Iterator[tuple[str, str | Deviating]]:
+def violations(name: str, setup: Setup) -> Iterator[tuple[str, str | Finding]]:
     """The violations in some of the states of a configuration: the rule and the reason."""
     worlds = list(explored(name).graph)
     for world in worlds[:: 1 + len(worlds) // MOST]:
         topic, logs = as_read(setup, world)
         shown = ((rule, one) for rule, check in CHECKS for one in check(topic, logs))
-        yield from ((rule, one) for rule, one in shown if isinstance(one, str | Deviating))
+        yield from ((rule, one) for rule, one in shown if isinstance(one, str | Finding))
 
 
 @cache

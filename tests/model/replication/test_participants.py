@@ -9,7 +9,6 @@ import pytest
 
 from model.cluster_events import ClusterCursor, Marker, SnapshotRequest, SnapshotTaken, SubscriptionUpdated
 from model.deviations import DEVIATIONS
-from model.excuses.replication import REQUEST_WITHOUT_REMOTE_CLUSTER, UPDATE_OF_UNREPLICATED_SUBSCRIPTION
 from model.judgement import Allowed
 from tests.model.replication.test_small_logs import CURSORS, TOPIC, TWO, Told, at, broken, deviates, judged, verdict
 
@@ -29,7 +28,7 @@ def logs_with(markers: Sequence[Marker], *, cluster: str = "A") -> dict[str, lis
 
 
 def test_a_request_without_a_remote_cluster_is_a_deviation() -> None:
-    because = deviates("REPL-18", REQUEST_WITHOUT_REMOTE_CLUSTER, logs_with(ASKING), topic=ALONE, cursors={})
+    because = deviates("REPL-18", "request-without-remote-cluster", logs_with(ASKING), topic=ALONE, cursors={})
     assert because.startswith("the topic is not replicated, but the log of A has 2 markers")
 
 
@@ -48,7 +47,7 @@ def test_the_deviation_explains_no_other_marker(markers: tuple[Marker, ...], clu
     found = judged(logs_with(markers, cluster=cluster), topic=ALONE, cursors={}, known=KNOWN)
     assert verdict(found) == ("REPL-18", None)
     requests = judged(logs_with(ASKING), topic=ALONE, cursors={}, known=KNOWN)
-    assert verdict(requests) == (REQUEST_WITHOUT_REMOTE_CLUSTER,)
+    assert verdict(requests) == ("request-without-remote-cluster",)
 
 
 def test_the_deviation_explains_no_request_on_a_replicated_topic() -> None:
@@ -58,7 +57,7 @@ def test_the_deviation_explains_no_request_on_a_replicated_topic() -> None:
 
 
 def test_a_request_during_a_cut_breaks_nothing_more_because_there_is_no_replicator() -> None:
-    known = frozenset({REQUEST_WITHOUT_REMOTE_CLUSTER})
+    known = frozenset({"request-without-remote-cluster"})
     cut = replace(ALONE, cut={("A", "B"): ((0, None),)})
     found = judged(logs_with(ASKING), topic=cut, cursors={}, known=known, at_ms=5000)
     assert isinstance(found, Allowed)
@@ -75,7 +74,7 @@ def test_an_update_of_an_unreplicated_subscription_with_the_same_name_is_a_devia
     topic = replace(TOPIC, own=own, is_settled=False)
     unloaded = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", 1), is_replicated=False)}
     found = judged(TWO, topic=topic, cursors=unloaded)
-    assert verdict(found) == ("REPL-18", UPDATE_OF_UNREPLICATED_SUBSCRIPTION)
+    assert verdict(found) == ("REPL-18", "update-of-unreplicated-subscription")
     stays = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", -1), is_replicated=False)}
     for here, cursors in (
         (replace(topic, acknowledged_at={("sub", "B"): frozenset({"a0"})}), unloaded),
@@ -99,4 +98,4 @@ def test_an_update_moves_an_unreplicated_subscription_only_up_to_its_position() 
     for entry, is_excused in ((1, True), (4, False)):
         moved = ClusterCursor(subscription="sub", mark_delete=at("B", entry), is_replicated=False)
         found = judged(logs, topic=topic, cursors={**CURSORS, "B": moved}, known=KNOWN)
-        assert verdict(found) == ((UPDATE_OF_UNREPLICATED_SUBSCRIPTION,) if is_excused else ("REPL-18", None))
+        assert verdict(found) == (("update-of-unreplicated-subscription",) if is_excused else ("REPL-18", None))

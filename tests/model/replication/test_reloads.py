@@ -9,15 +9,8 @@ import pytest
 
 from model.cluster_events import ClusterCursor, ReplicationSettings, SnapshotTaken, SubscriptionUpdated
 from model.deviations import DEVIATIONS
-from model.excuses.replication import (
-    RECOVERY_IGNORES_REPLICATOR_POSITIONS,
-    REQUEST_BEFORE_REPLICATOR_EXISTS,
-    SNAPSHOT_CACHE_NOT_RECOVERED,
-    UPDATE_LOST_BY_UNLOAD,
-)
 from model.log import Position
-from model.replication.logs import Reload
-from model.replication.tracked import ReplicatedTopic
+from tests.model.replication.before import Before, reloading
 from tests.model.replication.test_small_logs import (
     CURSORS,
     PERIOD_MS,
@@ -39,18 +32,12 @@ KNOWN = frozenset(DEVIATIONS)
 LINK = (("A", "B"),)
 
 
-def reloaded(cluster: str, *published: str, topic: ReplicatedTopic = TOPIC) -> ReplicatedTopic:
-    """The topic after a cluster reloaded it, when these messages had been published."""
-    confirmed = frozenset(message for message in published if message.startswith(cluster.lower()))
-    return replace(topic, reloaded={cluster: (Reload(published=frozenset(published), confirmed=confirmed),)})
-
-
 def test_with_deduplication_a_message_replicated_twice_is_at_most_a_deviation() -> None:
     twice = and_then(TWO, "B", ("A", "a0"))
     topic = replace(TOPIC, deduplication=True)
     assert broken(judged(twice, topic=topic, reconnected=LINK))[0] == "REPL-01"
-    unloaded = reloaded("B", "a0", topic=topic)
-    deviates("REPL-01", RECOVERY_IGNORES_REPLICATOR_POSITIONS, twice, topic=unloaded, reconnected=LINK)
+    before = [reloading("B", "a0")]
+    deviates("REPL-01", "recovery-ignores-replicator-positions", twice, topic=topic, reconnected=LINK, before=before)
 
 
 @pytest.mark.parametrize(
@@ -75,8 +62,9 @@ def test_a_reload_excuses_one_more_copy_of_what_a_replicator_had_sent(
         "A": [("A", "a0"), ("A", "a1"), ("B", "b0")],
         "B": [(message[0].upper(), message) for message in at_b.split()],
     }
-    found = judged(logs, topic=reloaded("B", "a0", "b0", topic=topic), cursors={}, known=KNOWN, reconnected=reconnected)
-    assert verdict(found) == ((RECOVERY_IGNORES_REPLICATOR_POSITIONS,) if is_excused else ("REPL-01", None))
+    before = [reloading("B", "a0", "b0")]
+    found = judged(logs, topic=topic, cursors={}, known=KNOWN, reconnected=reconnected, before=before)
+    assert verdict(found) == (("recovery-ignores-replicator-positions",) if is_excused else ("REPL-01", None))
 
 
 ONE_OMITTED = {**THREE, "A": [*THREE["A"][:3], ("A", SnapshotTaken("s", at("A", 2), {"B": at("B", 1)}))]}
@@ -86,7 +74,8 @@ ONE_OMITTED = {**THREE, "A": [*THREE["A"][:3], ("A", SnapshotTaken("s", at("A", 
 def test_a_snapshot_without_a_remote_cluster_is_a_deviation_after_a_reload() -> None:
     alone = judged(ONE_OMITTED, cursors={})
     assert verdict(alone) == ("REPL-09", None)
-    deviates("REPL-09", REQUEST_BEFORE_REPLICATOR_EXISTS, ONE_OMITTED, topic=reloaded("A", "a0"), cursors={})
+    before = [reloading("A", "a0")]
+    deviates("REPL-09", "request-before-replicator-exists", ONE_OMITTED, topic=TOPIC, cursors={}, before=before)
 
 
 def test_a_cluster_is_ahead_by_a_snapshot_that_omits_another_only_if_it_begins_during_the_load() -> None:
@@ -99,41 +88,42 @@ def test_a_cluster_is_ahead_by_a_snapshot_that_omits_another_only_if_it_begins_d
     topic = replace(TOPIC, acknowledged_at={}, is_settled=False, published={"A": ("a0",), "C": ("c0",)})
     at_load = partial(
         judged,
-        topic=reloaded("A", "a0", topic=topic),
+        topic=topic,
+        before=[reloading("A", "a0")],
         cursors={"B": ClusterCursor(subscription="sub", mark_delete=at("B", 1))},
-        known=frozenset({REQUEST_BEFORE_REPLICATOR_EXISTS}),
+        known=frozenset({"request-before-replicator-exists"}),
     )
-    assert verdict(at_load(ahead)) == (REQUEST_BEFORE_REPLICATOR_EXISTS,)
+    assert verdict(at_load(ahead)) == ("request-before-replicator-exists",)
     assert verdict(at_load(logs)) == ("REPL-14", None), "A has the message before its snapshot"
 
 
 @pytest.mark.parametrize(
-    ("topic", "taken"),
+    ("reload", "taken"),
     [
-        (reloaded("A"), {"B": at("B", 1)}),
-        (reloaded("A", "a0", "a1"), {"B": at("B", 1)}),
-        (reloaded("B", "a0"), {"B": at("B", 1)}),
-        (reloaded("A", "a0"), {"B": at("B", 0)}),
+        (reloading("A"), {"B": at("B", 1)}),
+        (reloading("A", "a0", "a1"), {"B": at("B", 1)}),
+        (reloading("B", "a0"), {"B": at("B", 1)}),
+        (reloading("A", "a0"), {"B": at("B", 0)}),
     ],
     ids=["it begins later", "it begins before", "another cluster loads", "it has a position of no response"],
 )
 def test_a_snapshot_omits_a_cluster_only_if_it_begins_during_the_load(
-    topic: ReplicatedTopic, taken: dict[str, Position]
+    reload: Before, taken: dict[str, Position]
 ) -> None:
     """A reload is after the messages that were published by then, and before the others."""
     logs = {**ONE_OMITTED, "A": [*ONE_OMITTED["A"][:3], ("A", SnapshotTaken("s", at("A", 2), taken)), ("A", "a1")]}
-    published = replace(topic, published={"A": ("a0", "a1")}, is_settled=False)
-    found = judged(logs, topic=published, cursors={}, known=KNOWN)
+    published = replace(TOPIC, published={"A": ("a0", "a1")}, is_settled=False)
+    found = judged(logs, topic=published, cursors={}, known=KNOWN, before=[reload])
     assert verdict(found) == ("REPL-09", None)
-    at_load = judged(ONE_OMITTED, topic=reloaded("A", "a0"), cursors={}, known=KNOWN)
-    assert verdict(at_load) == (REQUEST_BEFORE_REPLICATOR_EXISTS,)
+    at_load = judged(ONE_OMITTED, cursors={}, known=KNOWN, before=[reloading("A", "a0")])
+    assert verdict(at_load) == ("request-before-replicator-exists",)
 
 
 def test_a_snapshot_begins_despite_a_cut_link_only_during_the_load() -> None:
     cut = replace(TOPIC, cut={("A", "B"): ((100, 5000),)})
-    at_load = judged(TWO, topic=reloaded("A", "a0", topic=cut), known=KNOWN)
-    assert verdict(at_load) == (REQUEST_BEFORE_REPLICATOR_EXISTS,)
-    later = judged(TWO, topic=reloaded("A", topic=cut), known=KNOWN)
+    at_load = judged(TWO, topic=cut, known=KNOWN, before=[reloading("A", "a0")])
+    assert verdict(at_load) == ("request-before-replicator-exists",)
+    later = judged(TWO, topic=cut, known=KNOWN, before=[reloading("A")])
     assert verdict(later) == ("REPL-03", None)
 
 
@@ -151,29 +141,30 @@ def test_a_reload_loses_only_the_snapshots_that_were_cached_before_it(
     passed = {"A": ClusterCursor(subscription="sub", mark_delete=at("A", 8))}
     found = judged(
         {**logs, "A": logs["A"][:-1]},
-        topic=reloaded(cluster, *published, topic=topic),
+        topic=topic,
+        before=[reloading(cluster, *published)],
         cursors=passed,
         is_quiet=True,
         known=KNOWN,
     )
-    assert verdict(found) == ((SNAPSHOT_CACHE_NOT_RECOVERED,) if is_excused else ("REPL-12", None))
+    assert verdict(found) == (("snapshot-cache-not-recovered",) if is_excused else ("REPL-12", None))
 
 
 @pytest.mark.parametrize(
-    ("topic", "mark_delete", "is_excused"),
+    ("before", "mark_delete", "is_excused"),
     [
-        (reloaded("B", "a0"), -1, True),
-        (reloaded("B", "a0"), 0, False),
-        (reloaded("B"), -1, False),
-        (reloaded("A", "a0"), -1, False),
-        (TOPIC, -1, False),
+        ([reloading("B", "a0")], -1, True),
+        ([reloading("B", "a0")], 0, False),
+        ([reloading("B")], -1, False),
+        ([reloading("A", "a0")], -1, False),
+        ([], -1, False),
     ],
     ids=["at the update", "it was moved", "before the update", "another cluster", "never"],
 )
 def test_an_update_is_lost_only_where_it_creates_a_subscription_during_a_reload(
-    topic: ReplicatedTopic, mark_delete: int, *, is_excused: bool
+    before: list[Before], mark_delete: int, *, is_excused: bool
 ) -> None:
     """A published an update, which B stored after its copy of a0."""
     left = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", mark_delete))}
-    found = judged(TWO, topic=topic, cursors=left, known=KNOWN)
-    assert verdict(found) == ((UPDATE_LOST_BY_UNLOAD,) if is_excused else ("REPL-13", None))
+    found = judged(TWO, cursors=left, known=KNOWN, before=before)
+    assert verdict(found) == (("update-lost-by-unload",) if is_excused else ("REPL-13", None))

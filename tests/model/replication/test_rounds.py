@@ -8,7 +8,6 @@ import pytest
 
 from model.cluster_events import ClusterCursor, SnapshotRequest, SnapshotResponse, SnapshotTaken, SubscriptionUpdated
 from model.deviations import DEVIATIONS
-from model.excuses.replication import FIRST_ROUND_RESPONSE_COUNTS_TWICE, SNAPSHOT_NOT_AT_HIGHEST_RESPONSE
 from model.judgement import Allowed, Broken
 from tests.model.replication.test_small_logs import THREE, TOPIC, Told, at, judged, verdict, with_entry
 
@@ -40,7 +39,7 @@ def of_c(logs: dict[str, list[Told]]) -> dict[str, list[Told]]:
 def test_a_repeated_response_of_the_first_round_is_no_second_response() -> None:
     found = judged(REPEATED, cursors={}, topic=NOBODY)
     assert isinstance(found, Broken)
-    assert (found.rule, found.deviation) == ("REPL-07", FIRST_ROUND_RESPONSE_COUNTS_TWICE)
+    assert (found.rule, found.deviation) == ("REPL-07", "first-round-response-counts-twice")
     assert found.because.startswith("A completed snapshot s without a second response from C")
 
 
@@ -50,7 +49,7 @@ def test_a_response_repeated_before_the_second_request_may_be_handled_after_it()
     logs = {**THREE, "A": [*before, AGAIN, *behind, ("A", taken(local=6))]}
     found = judged(logs, cursors={}, topic=NOBODY)
     assert isinstance(found, Broken)
-    assert (found.rule, found.deviation) == ("REPL-07", FIRST_ROUND_RESPONSE_COUNTS_TWICE)
+    assert (found.rule, found.deviation) == ("REPL-07", "first-round-response-counts-twice")
 
 
 REQUEST: Told = ("A", SnapshotRequest("s", "A"))
@@ -67,7 +66,7 @@ def test_a_request_that_is_sent_again_is_answered_twice_in_the_first_round() -> 
         of_a = [*before, *[FIRST_AGAIN] * (times - 1), *behind, ("A", taken(local=4 + times))]
         found = judged({**THREE, "A": of_a, "C": SENT_AGAIN}, cursors={}, topic=NOBODY, all_times_ms=TIMES_MS)
         assert isinstance(found, Broken)
-        assert (found.rule, found.deviation) == ("REPL-07", FIRST_ROUND_RESPONSE_COUNTS_TWICE if times == 2 else None)
+        assert (found.rule, found.deviation) == ("REPL-07", "first-round-response-counts-twice" if times == 2 else None)
 
 
 def test_a_later_response_to_the_first_request_is_none_to_the_second_wherever_it_arrives() -> None:
@@ -75,13 +74,13 @@ def test_a_later_response_to_the_first_request_is_none_to_the_second_wherever_it
     logs = {**THREE, "A": [*THREE["A"][:6], FIRST_AGAIN, ("A", taken(local=6))], "C": SENT_AGAIN}
     found = judged(logs, cursors={}, topic=NOBODY, all_times_ms=TIMES_MS)
     assert isinstance(found, Broken)
-    assert (found.rule, found.deviation) == ("REPL-07", FIRST_ROUND_RESPONSE_COUNTS_TWICE)
+    assert (found.rule, found.deviation) == ("REPL-07", "first-round-response-counts-twice")
     assert found.because.startswith("A completed snapshot s without a second response from C")
     cursors = {"B": ClusterCursor(subscription="sub", mark_delete=at("B", 1))}
     ahead = judged(updated_with(of_c(logs)), cursors=cursors, topic=OF_C, all_times_ms=TIMES_MS)
     assert isinstance(ahead, Broken)
     assert "B has c0 as acknowledged for sub" in ahead.because
-    assert ahead.deviation == FIRST_ROUND_RESPONSE_COUNTS_TWICE
+    assert ahead.deviation == "first-round-response-counts-twice"
 
 
 def test_a_snapshot_that_was_complete_before_the_second_response_covers_too_much() -> None:
@@ -91,9 +90,9 @@ def test_a_snapshot_that_was_complete_before_the_second_response_covers_too_much
     ahead = judged(updated_with(of_c(logs)), cursors=cursors, topic=OF_C)
     assert isinstance(ahead, Broken)
     assert "B has c0 as acknowledged for sub" in ahead.because
-    assert ahead.deviation == FIRST_ROUND_RESPONSE_COUNTS_TWICE
+    assert ahead.deviation == "first-round-response-counts-twice"
     allowed = judged(updated_with(of_c(logs)), cursors=cursors, topic=OF_C, known=KNOWN)
-    assert verdict(allowed) == (FIRST_ROUND_RESPONSE_COUNTS_TWICE,)
+    assert verdict(allowed) == ("first-round-response-counts-twice",)
 
 
 def test_a_log_that_was_read_too_early_does_not_tell_the_round_of_a_later_response() -> None:
@@ -123,8 +122,8 @@ def test_a_cluster_that_is_ahead_by_such_a_snapshot_is_explained_by_the_deviatio
     found = judged(updated_with(of_c(logs)), cursors=cursors, topic=OF_C)
     assert isinstance(found, Broken)
     assert "B has c0 as acknowledged for sub" in found.because
-    assert found.deviation == (FIRST_ROUND_RESPONSE_COUNTS_TWICE if logs is REPEATED else None)
-    known = frozenset({FIRST_ROUND_RESPONSE_COUNTS_TWICE})
+    assert found.deviation == ("first-round-response-counts-twice" if logs is REPEATED else None)
+    known = frozenset({"first-round-response-counts-twice"})
     allowed = judged(updated_with(of_c(logs)), cursors=cursors, topic=OF_C, known=known)
     assert isinstance(allowed, Allowed) == (logs is REPEATED)
 
@@ -133,7 +132,7 @@ def test_a_misled_snapshot_excuses_only_what_it_covers_too_early() -> None:
     """A has a0 before its snapshot, so an update with that snapshot comes after an ack of a0."""
     topic = replace(TOPIC, acknowledged_at={}, is_settled=False)
     cursors = {"B": ClusterCursor(subscription="sub", mark_delete=at("B", 1))}
-    known = frozenset({FIRST_ROUND_RESPONSE_COUNTS_TWICE})
+    known = frozenset({"first-round-response-counts-twice"})
     found = judged(updated_with(REPEATED), cursors=cursors, topic=topic, known=known)
     assert isinstance(found, Broken)
     assert (found.rule, found.deviation) == ("REPL-14", None)
@@ -146,12 +145,12 @@ OVERTAKEN = with_entry(THREE, "A", 7, ("A", taken(local=5)))
 def test_a_snapshot_before_the_last_response_is_a_deviation() -> None:
     found = judged(OVERTAKEN, cursors={}, topic=NOBODY)
     assert isinstance(found, Broken)
-    assert (found.rule, found.deviation) == ("REPL-09", SNAPSHOT_NOT_AT_HIGHEST_RESPONSE)
+    assert (found.rule, found.deviation) == ("REPL-09", "snapshot-not-at-highest-response")
     assert found.because.startswith("snapshot s of A has local position 1:5, before a response")
 
 
 def test_a_snapshot_at_a_response_of_the_first_round_is_no_known_deviation() -> None:
-    for local, expected in ((5, (SNAPSHOT_NOT_AT_HIGHEST_RESPONSE,)), (3, ("REPL-09", None))):
+    for local, expected in ((5, ("snapshot-not-at-highest-response",)), (3, ("REPL-09", None))):
         logs = with_entry(THREE, "A", 7, ("A", taken(local=local)))
         assert verdict(judged(logs, cursors={}, topic=NOBODY, known=KNOWN)) == expected
 
@@ -172,6 +171,6 @@ def test_such_a_snapshot_excuses_only_messages_between_two_responses(index: int 
     found = judged(logs, cursors=cursors, topic=OF_C)
     assert isinstance(found, Broken)
     assert "B has c0 as acknowledged for sub" in found.because
-    assert verdict(found) == (("REPL-14", SNAPSHOT_NOT_AT_HIGHEST_RESPONSE) if is_excused else ("REPL-14", None))
+    assert verdict(found) == (("REPL-14", "snapshot-not-at-highest-response") if is_excused else ("REPL-14", None))
     known = judged(logs, cursors=cursors, topic=OF_C, known=KNOWN)
-    assert verdict(known) == ((SNAPSHOT_NOT_AT_HIGHEST_RESPONSE,) if is_excused else ("REPL-14", None))
+    assert verdict(known) == (("snapshot-not-at-highest-response",) if is_excused else ("REPL-14", None))

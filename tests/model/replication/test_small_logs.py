@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from model import explain
 from model.cluster_events import (
     CaughtUp,
     ClusterCursor,
@@ -21,15 +22,11 @@ from model.cluster_events import (
     SubscriptionUpdated,
 )
 from model.cluster_operations import CatchUp, ReadClusters
-from model.excuses.replication import (
-    REQUEST_BEFORE_REPLICATOR_EXISTS,
-    SNAPSHOT_CACHE_KEEPS_OLDER,
-)
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.replication.logs import Reload
 from model.replication.tracked import ClusterConsumer, ReadAhead, ReplicatedTopic, Replication
 from model.replication.tracker import judge
+from tests.model.replication.before import Before, after, reloading
 
 Told = tuple[str, str | Marker]
 """An entry: the cluster that wrote it first, and its message or marker."""
@@ -110,7 +107,6 @@ TOPIC = ReplicatedTopic(
     own={("sub", "A"): True},
     is_settled=True,
 )
-RELOAD = Reload(published=frozenset({"a0"}), confirmed=frozenset())
 
 
 def judged(
@@ -125,6 +121,7 @@ def judged(
     is_quiet: bool = False,
     closed: tuple[tuple[str, str], ...] = (),
     at_ms: int = 0,
+    before: Sequence[Before] = (),
 ) -> Allowed[Replication] | Broken:
     """The verdict on these logs; times are those of the entries of A, or of each cluster."""
     dated = all_times_ms or {"A": times_ms or {}}
@@ -144,7 +141,9 @@ def judged(
         is_quiet=is_quiet,
         at_ms=at_ms,
     )
-    return judge(Replication(topics={"t": topic}), ReadClusters("t"), read, known)
+    state = replace(after(*before, known=known), replication=Replication(topics={"t": topic}))
+    found = explain.judge(state, ReadClusters("t"), read)
+    return found if isinstance(found, Broken) else found.of(found.state.replication)
 
 
 def replace_clusters(topic: ReplicatedTopic, clusters: tuple[str, ...]) -> ReplicationSettings:
@@ -158,7 +157,7 @@ def broken(found: Allowed[Replication] | Broken) -> tuple[str, str]:
 
 def verdict(found: Allowed[Replication] | Broken) -> tuple[str | None, ...]:
     """The deviations that were met, or else the broken rule and its deviation."""
-    return (found.rule, found.deviation) if isinstance(found, Broken) else found.deviations
+    return (found.rule, found.deviation) if isinstance(found, Broken) else tuple(sorted({*found.deviations}))
 
 
 def deviates(
@@ -169,14 +168,16 @@ def deviates(
     topic: ReplicatedTopic,
     cursors: Mapping[str, ClusterCursor] = CURSORS,
     reconnected: tuple[tuple[str, str], ...] = (),
+    before: Sequence[Before] = (),
 ) -> str:
     """Assert that these logs break the rule by the deviation, and none if that is known; return the reason."""
-    found = judged(logs, topic=topic, cursors=cursors, reconnected=reconnected)
+    found = judged(logs, topic=topic, cursors=cursors, reconnected=reconnected, before=before)
     assert isinstance(found, Broken)
     assert (found.rule, found.deviation) == (rule, deviation)
-    known = judged(logs, topic=topic, cursors=cursors, reconnected=reconnected, known=frozenset({deviation}))
-    assert isinstance(known, Allowed)
-    assert known.deviations == (deviation,)
+    known = frozenset({deviation})
+    allowed = judged(logs, topic=topic, cursors=cursors, reconnected=reconnected, before=before, known=known)
+    assert isinstance(allowed, Allowed)
+    assert verdict(allowed) == (deviation,)
     return found.because
 
 
@@ -252,10 +253,9 @@ def test_a_new_unreplicated_subscription_may_cause_a_snapshot_without_new_messag
 def test_no_snapshot_begins_while_a_replicator_is_disconnected() -> None:
     cut = replace(TOPIC, cut={("A", "B"): ((100, 5000),)})
     assert broken(judged(TWO, topic=cut))[0] == "REPL-03"
-    unloaded = broken(judged(TWO, topic=replace(cut, reloaded={"B": (RELOAD,)})))
-    assert unloaded == broken(judged(TWO, topic=cut))
-    while_loading = replace(cut, reloaded={"A": (RELOAD,)})
-    deviates("REPL-03", REQUEST_BEFORE_REPLICATOR_EXISTS, TWO, topic=while_loading)
+    unloaded = judged(TWO, topic=cut, before=[reloading("B", "a0")])
+    assert verdict(unloaded) == ("REPL-03", None)
+    deviates("REPL-03", "request-before-replicator-exists", TWO, topic=cut, before=[reloading("A", "a0")])
     # What was published less than two periods before it was connected again might not have had a snapshot anyway.
     for until_ms, is_exercised in ((5000, True), (700, False)):
         cut = replace(TOPIC, cut={("A", "B"): ((500, until_ms),)})
@@ -393,7 +393,7 @@ def two_snapshots() -> tuple[dict[str, list[Told]], ReplicatedTopic]:
 
 def test_an_update_refers_to_a_snapshot_in_the_cache() -> None:
     logs, topic = two_snapshots()
-    because = deviates("REPL-11", SNAPSHOT_CACHE_KEEPS_OLDER, logs, topic=topic)
+    because = deviates("REPL-11", "snapshot-cache-keeps-older", logs, topic=topic)
     assert "has a snapshot that 1 later ones had evicted" in because
     right = judged({**logs, "A": logs["A"][:-1]}, topic=topic)
     assert isinstance(right, Allowed)
@@ -404,7 +404,7 @@ def test_updates_have_no_more_snapshots_than_the_cache_holds() -> None:
     """Both snapshots were read before the first update, and another one follows with the second snapshot."""
     logs, topic = two_snapshots()
     both = {**logs, "A": [*logs["A"], ("A", SubscriptionUpdated("sub", {"B": at("B", 5)}))]}
-    known = frozenset({SNAPSHOT_CACHE_KEEPS_OLDER})
+    known = frozenset({"snapshot-cache-keeps-older"})
     passed = {**CURSORS, "A": ClusterCursor(subscription="sub", mark_delete=at("A", 8))}
     rule, because = broken(judged(both, topic=topic, cursors=passed, known=known))
     assert rule == "REPL-11"
@@ -422,7 +422,7 @@ def test_the_last_snapshot_before_mark_delete_is_published() -> None:
         "REPL-12",
         "A has sub at 1:8 and had cached the earlier snapshot at 1:6, but its last update is at 1:2",
     )
-    known = frozenset({SNAPSHOT_CACHE_KEEPS_OLDER})
+    known = frozenset({"snapshot-cache-keeps-older"})
     assert isinstance(judged(logs, topic=both_kept, cursors=passed, is_quiet=True, known=known), Broken)
     nothing = {**logs, "A": logs["A"][:-1]}
     assert broken(judged(nothing, topic=both_kept, cursors=passed, is_quiet=True))[1].endswith(
@@ -449,8 +449,8 @@ def test_a_full_cache_may_have_evicted_the_last_snapshot_before_mark_delete() ->
     )
     unknown = judged(more, topic=of_two, cursors=passed, is_quiet=True)
     assert isinstance(unknown, Broken)
-    assert (unknown.rule, unknown.deviation) == ("REPL-12", SNAPSHOT_CACHE_KEEPS_OLDER)
-    known = frozenset({SNAPSHOT_CACHE_KEEPS_OLDER})
+    assert (unknown.rule, unknown.deviation) == ("REPL-12", "snapshot-cache-keeps-older")
+    known = frozenset({"snapshot-cache-keeps-older"})
     assert isinstance(judged(more, topic=of_two, cursors=passed, is_quiet=True, known=known), Allowed)
     assert broken(judged(more, topic=of_three, cursors=passed, is_quiet=True, known=known))[0] == "REPL-12"
     # The last update is of the second snapshot, and the third one was cached before it: seen on 4.2.4.
@@ -460,7 +460,7 @@ def test_a_full_cache_may_have_evicted_the_last_snapshot_before_mark_delete() ->
     for settings, is_known in ((of_two, True), (of_three, False)):
         settings = replace(settings, reads={("sub", "A"): (ahead,)})
         found = judged(of_second, topic=settings, cursors=later, is_quiet=True)
-        assert verdict(found) == ("REPL-12", SNAPSHOT_CACHE_KEEPS_OLDER if is_known else None)
+        assert verdict(found) == ("REPL-12", "snapshot-cache-keeps-older" if is_known else None)
 
 
 @pytest.mark.parametrize(

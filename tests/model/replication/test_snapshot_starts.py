@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from model.cluster_events import SnapshotRequest, SnapshotResponse, SnapshotTaken
-from model.excuses.replication import LOAD_BEGINS_SNAPSHOT
 from model.judgement import Allowed, Broken
-from model.replication.logs import Reload
+from tests.model.replication.before import reloading
 from tests.model.replication.test_small_logs import TIMEOUT_MS, TOPIC, Told, at, judged
 
 
@@ -113,12 +112,13 @@ def test_a_snapshot_without_a_new_message_is_a_deviation_only_after_a_load(
     loads: dict[str, tuple[str, ...]], is_known: bool
 ) -> None:
     """The second snapshot begins long after the first one is complete. A load is after what was published by then."""
-    reloaded = {cluster: (Reload(published=frozenset(by), confirmed=frozenset()),) for cluster, by in loads.items()}
-    topic = replace(TOPIC, published={"A": ("a0",)}, acknowledged_at={}, own={}, is_settled=False, reloaded=reloaded)
+    before = [reloading(cluster, *published) for cluster, published in loads.items()]
+    topic = replace(TOPIC, published={"A": ("a0",)}, acknowledged_at={}, own={}, is_settled=False)
     times_ms = {0: 0, **{1 + n: 9_000 + n for n in range(3)}, **{4 + n: 15_000 + n for n in range(4)}}
     logs = snapshots_after_each_message(2, messages=1)
-    found = judged(logs, topic=topic, cursors={}, times_ms=times_ms)
+    found = judged(logs, topic=topic, cursors={}, times_ms=times_ms, before=before)
     assert isinstance(found, Broken)
-    assert (found.rule, found.deviation) == ("REPL-02", LOAD_BEGINS_SNAPSHOT if is_known else None)
-    allowed = judged(logs, topic=topic, cursors={}, times_ms=times_ms, known=frozenset({LOAD_BEGINS_SNAPSHOT}))
+    assert (found.rule, found.deviation) == ("REPL-02", "load-begins-snapshot" if is_known else None)
+    known = frozenset({"load-begins-snapshot"})
+    allowed = judged(logs, topic=topic, cursors={}, times_ms=times_ms, known=known, before=before)
     assert isinstance(allowed, Allowed) == is_known

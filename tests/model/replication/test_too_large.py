@@ -11,7 +11,6 @@ from model.cluster_events import (
     ClusterCursor,
     LinkCut,
     LinkHealed,
-    ReplicationSettings,
     ReplicatorStalled,
     SnapshotRequest,
     SnapshotResponse,
@@ -19,21 +18,18 @@ from model.cluster_events import (
     SubscriptionUpdated,
 )
 from model.cluster_operations import AWAY, HOME, CutLink, HealLink
-from model.deduplication.topic_observer import TopicView
-from model.deviations import DEVIATIONS, counted
-from model.events import Created, Done, LoggedEntry, LogRead, Opened, Sent, Stored, Unknown
-from model.excuses.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE, TOO_LARGE_TO_REPLICATE
+from model.deviations import DEVIATIONS
+from model.deviations.clusters import nearly_too_large
+from model.events import AnyOutcome, Created, Done, LoggedEntry, LogRead, Opened, Sent, Stored, Unknown
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import OpenProducer, ReadLog, Send, Unload
 from model.payloads import LIMIT_BYTES
-from model.replication.tracked import REPLICATORS_ADD_BYTES, ClusterProducer, Replication
-from model.replication.tracker import judge
-from model.vocabulary import ChunkNumber, Entry, Message, Outcome
+from model.replication.tracked import REPLICATORS_ADD_BYTES
+from model.vocabulary import ChunkNumber, Entry, Message
 from tests import notation, verdicts
+from tests.model.replication.before import LARGEST_BYTES, after, sending
 from tests.model.replication.test_small_logs import (
-    PERIOD_MS,
-    TIMEOUT_MS,
     TOPIC,
     Told,
     and_then,
@@ -44,8 +40,8 @@ from tests.model.replication.test_small_logs import (
     with_entry,
 )
 
-LARGEST_BYTES = 10_240
-LARGE = replace(TOPIC, published={"A": ("big", "a1")}, own={}, is_settled=False, nearly_full=frozenset({"big"}))
+LARGE = replace(TOPIC, published={"A": ("big", "a1")}, own={}, is_settled=False)
+BEFORE = [sending("big")]
 PASSED_OVER: dict[str, list[Told]] = {"A": [("A", "big"), ("A", "a1")], "B": [("A", "a1")]}
 
 UPDATED: dict[str, list[Told]] = {
@@ -70,7 +66,6 @@ OF_B = replace(
     published={"A": ("big",), "B": ("b0",)},
     acknowledged_at={("sub", "B"): frozenset({"b0"})},
     own={("sub", "B"): True},
-    nearly_full=frozenset({"big"}),
     is_settled=False,
 )
 CURSORS_OF_B = {
@@ -82,24 +77,24 @@ CURSORS_OF_B = {
 @pytest.mark.parametrize("is_settled", [False, True])
 def test_a_large_message_that_was_not_replicated_is_a_deviation(is_settled: bool) -> None:
     topic = replace(LARGE, is_settled=is_settled)
-    deviates("REPL-01", TOO_LARGE_TO_REPLICATE, PASSED_OVER, topic=topic, cursors={})
+    deviates("REPL-01", "too-large-to-replicate", PASSED_OVER, topic=topic, cursors={}, before=BEFORE)
 
 
 def test_the_deviation_explains_a_large_message_that_alone_is_missing() -> None:
     topic = replace(LARGE, published={"A": ("a1", "big")}, is_settled=True)
     logs: dict[str, list[Told]] = {"A": [("A", "a1"), ("A", "big")], "B": [("A", "a1")]}
-    found = judged(logs, topic=topic, cursors={})
+    found = judged(logs, topic=topic, cursors={}, before=BEFORE)
     assert isinstance(found, Broken)
-    assert found.deviation == TOO_LARGE_TO_REPLICATE
+    assert found.deviation == "too-large-to-replicate"
     assert found.because.startswith("B lacks big of A, although replication has caught up")
 
 
 @pytest.mark.parametrize("of_b", [[("A", "a2")], [("A", "a2"), ("A", "a1")]], ids=["passed over", "out of order"])
 def test_the_deviation_explains_nothing_if_anything_else_is_wrong(of_b: list[Told]) -> None:
     of_a: list[Told] = [("A", "big"), ("A", "a1"), ("A", "a2")]
-    known = frozenset({TOO_LARGE_TO_REPLICATE})
+    known = frozenset({"too-large-to-replicate"})
     topic = replace(LARGE, published={"A": ("big", "a1", "a2")})
-    found = judged({"A": of_a, "B": of_b}, topic=topic, cursors={}, known=known)
+    found = judged({"A": of_a, "B": of_b}, topic=topic, cursors={}, known=known, before=BEFORE)
     assert isinstance(found, Broken)
     assert (found.rule, found.deviation) == ("REPL-01", None)
 
@@ -108,26 +103,25 @@ def test_a_missing_message_besides_a_large_one_breaks_the_rule() -> None:
     of_a: list[Told] = [("A", "big"), ("A", "a1"), ("A", "a2")]
     topic = replace(LARGE, published={"A": ("big", "a1", "a2")}, is_settled=True)
     logs: dict[str, list[Told]] = {"A": of_a, "B": [("A", "a1")]}
-    found = judged(logs, topic=topic, cursors={}, known=frozenset({TOO_LARGE_TO_REPLICATE}))
+    found = judged(logs, topic=topic, cursors={}, known=frozenset({"too-large-to-replicate"}), before=BEFORE)
     assert isinstance(found, Broken)
     assert found.because == "B lacks a2 of A, although replication has caught up"
 
 
 def test_the_source_cluster_may_then_have_an_ack_for_an_undelivered_large_message() -> None:
     """An update from a cluster that never stored it says that everything is acknowledged."""
-    unexplained = judged(UPDATED, topic=replace(OF_B, nearly_full=frozenset()), cursors=CURSORS_OF_B)
-    assert verdict(unexplained) == ("REPL-14", None)
-    deviates("REPL-01", TOO_LARGE_TO_REPLICATE, UPDATED, topic=OF_B, cursors=CURSORS_OF_B)
+    assert verdict(judged(UPDATED, topic=OF_B, cursors=CURSORS_OF_B)) == ("REPL-14", None)
+    deviates("REPL-01", "too-large-to-replicate", UPDATED, topic=OF_B, cursors=CURSORS_OF_B, before=BEFORE)
     there = with_entry(UPDATED, "B", 0, ("A", "big"))
-    assert verdict(judged(there, topic=OF_B, cursors=CURSORS_OF_B)) == ("REPL-14", None)
-    read_before = {**UPDATED, "B": UPDATED["B"][:-1]}
-    deviates("REPL-01", TOO_LARGE_TO_REPLICATE, read_before, topic=OF_B, cursors={"A": CURSORS_OF_B["A"]})
+    assert verdict(judged(there, topic=OF_B, cursors=CURSORS_OF_B, before=BEFORE)) == ("REPL-14", None)
+    read_before, of_a = {**UPDATED, "B": UPDATED["B"][:-1]}, {"A": CURSORS_OF_B["A"]}
+    deviates("REPL-01", "too-large-to-replicate", read_before, topic=OF_B, cursors=of_a, before=BEFORE)
 
 
 @pytest.mark.parametrize(
     ("of_a", "of_b", "at_a", "expected"),
     [
-        ((), (), 2, (TOO_LARGE_TO_REPLICATE,)),
+        ((), (), 2, ("too-large-to-replicate",)),
         (("big2",), (), 5, ("REPL-14", None)),
         (("small", "a2"), ("a2",), 2, ("REPL-01", None)),
     ],
@@ -142,21 +136,21 @@ def test_a_large_message_excuses_no_other_missing_message_and_no_other_ack(
     topic = replace(
         OF_B,
         published={"A": ("big", *of_a), "B": ("b0",)},
-        nearly_full=frozenset({"big", "big2"}),
         own={("sub", "A"): False, **OF_B.own},  # no update created the subscription
     )
-    found = judged(logs, topic=topic, cursors=cursors, known=frozenset(DEVIATIONS))
+    before = [sending("big", "big2")]
+    found = judged(logs, topic=topic, cursors=cursors, known=frozenset(DEVIATIONS), before=before)
     assert verdict(found) == expected
 
 
 def test_the_check_that_the_deviation_explains_is_excused_whichever_rule_it_is_of() -> None:
     """The deviation is one of REPL-01. An ack for a message that was not delivered is judged by REPL-14."""
-    found = judged(UPDATED, topic=OF_B, cursors=CURSORS_OF_B, known=frozenset({TOO_LARGE_TO_REPLICATE}))
+    known = frozenset({"too-large-to-replicate"})
+    found = judged(UPDATED, topic=OF_B, cursors=CURSORS_OF_B, known=known, before=BEFORE)
     assert isinstance(found, Allowed)
-    told = counted(found)
-    assert told.excused.count("REPL-14") == 1
-    assert "REPL-14" not in told.exercised
-    assert told.exercised.count("REPL-01") == 1
+    assert found.excused.count("REPL-14") == 1
+    assert "REPL-14" not in found.exercised
+    assert found.exercised.count("REPL-01") == 1
 
 
 @pytest.mark.parametrize("outcome", [Sent((Stored(at("A", 0)),)), Unknown("cut")])
@@ -170,18 +164,12 @@ def test_the_check_that_the_deviation_explains_is_excused_whichever_rule_it_is_o
     ids=["there is room", "there may be none", "how large it may be is not known"],
 )
 def test_a_message_is_large_if_it_leaves_no_room_for_the_replicators_metadata(
-    outcome: Outcome, size_bytes: int, largest_bytes: int, is_it: bool
+    outcome: AnyOutcome, size_bytes: int, largest_bytes: int, is_it: bool
 ) -> None:
-    made = ReplicationSettings(("A", "B"), PERIOD_MS, TIMEOUT_MS, 1, largest_bytes)
-    state = Replication(
-        topics={"t": replace(TOPIC, made=made)},
-        producers={"p": ClusterProducer("t", "A", "p")},
-        views={("t", "A"): TopicView(False, 0)},
-    )
-    sent = Send("p", (Entry((Message(1, "a1", size_bytes=size_bytes),)),))
-    found = judge(state, sent, outcome, frozenset())
-    assert isinstance(found, Allowed)
-    assert found.state.topics["t"].nearly_full == (frozenset({"a1"}) if is_it else frozenset())
+    topic, operation, _ = sending("a1", size_bytes=size_bytes)
+    made = structs.replace(topic.made, largest_bytes=largest_bytes)
+    state = after((replace(topic, made=made), operation, outcome))
+    assert nearly_too_large(state, "t") == (frozenset({"a1"}) if is_it else frozenset())
 
 
 CHUNKS = tuple(Entry((Message(1, f"w.{n}", chunk=ChunkNumber(n, 3, "w-1")),)) for n in range(3))
@@ -220,7 +208,7 @@ def test_a_replicator_is_stuck_by_a_deviation_on_a_full_chunk_and_after_a_cut_on
     between: list[verdicts.Happened], stalled: verdicts.Happened, *, is_known: bool
 ) -> None:
     broken = verdicts.broken_by(*_splits(LIMIT_BYTES), *between, stalled)
-    assert (broken.rule, broken.deviation) == ("REPL-01", REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE if is_known else None)
+    assert (broken.rule, broken.deviation) == ("REPL-01", "replicator-stuck-on-too-large-message" if is_known else None)
 
 
 @pytest.mark.parametrize(("limit_bytes", "is_lost"), [(LIMIT_BYTES, True), (5 * LIMIT_BYTES, False)])
@@ -235,6 +223,6 @@ def test_chunks_that_leave_no_room_for_what_a_replicator_adds_are_lost_by_a_devi
 
     for numbers in [(2,), (1, 2)]:
         broken = verdicts.broken_by(*history, there(*numbers))
-        assert (broken.rule, broken.deviation) == ("REPL-01", TOO_LARGE_TO_REPLICATE if is_lost else None)
+        assert (broken.rule, broken.deviation) == ("REPL-01", "too-large-to-replicate" if is_lost else None)
     for others in ((0, 1), (2, 1), tuple[int, ...]()):
-        assert verdicts.broken_by(*history, there(*others), known=TOO_LARGE_TO_REPLICATE).deviation is None
+        assert verdicts.broken_by(*history, there(*others), known="too-large-to-replicate").deviation is None

@@ -20,20 +20,16 @@ from model.cluster_events import (
 from model.cluster_operations import CatchUp, LoseCluster, ReadClusters, RecoverCluster
 from model.deduplication.topic_observer import TopicView
 from model.events import Acknowledged, Delivery, Done, ReceivedMessages, Skipped
-from model.excuses.replication import (
-    NAMESPACE_NOT_FOUND_ENDS_REPLICATION,
-    REQUEST_WITHOUT_REMOTE_CLUSTER,
-    UPDATE_CREATES_AT_LATEST,
-    UPDATE_PASSES_LOST_MESSAGES,
-    UPDATE_PASSES_RESTRICTED_MESSAGES,
-)
+from model.example import Example
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, Unload
 from model.replication.example_end import winding_up_clusters
-from model.replication.tracked import ClusterConsumer, DataLoss, ReplicatedTopic, Replication
+from model.replication.tracked import ClusterConsumer, ReplicatedTopic, Replication
 from model.replication.tracker import judge
 from model.subscription_operations import AckById, Receive, Subscribe
 from model.vocabulary import Outcome
+from tests import verdicts
+from tests.model.replication.before import Before
 from tests.model.replication.test_small_logs import (
     CURSORS,
     THREE,
@@ -107,7 +103,7 @@ def test_a_cluster_that_replicates_to_none_writes_no_marker() -> None:
     cursors = {"C": ClusterCursor(subscription="sub", mark_delete=at("C", -1))}
     rule, because = broken(judged(logs, topic=with_own, cursors=cursors))
     assert (rule, "the log of C has 1 markers" in because) == ("REPL-18", True)
-    verdict = judged(logs, topic=with_own, cursors=cursors, known=frozenset({REQUEST_WITHOUT_REMOTE_CLUSTER}))
+    verdict = judged(logs, topic=with_own, cursors=cursors, known=frozenset({"request-without-remote-cluster"}))
     assert isinstance(verdict, Allowed)
     assert isinstance(judged(logs, topic=CHAIN, cursors={}), Broken)
 
@@ -172,9 +168,9 @@ def test_a_lost_cluster_is_judged_again_once_it_is_back() -> None:
     assert (dict(topic.lost), sorted(topic.killed), list(lost.consumers)) == ({"C": "kill"}, ["C"], [])
     assert topic.cut == {("A", "C"): ((100, None),), ("B", "C"): ((100, None),)}
     back = in_turn(LOST, (LoseCluster("C"), LinkCut(100)), (RecoverCluster("C"), LinkHealed(900))).topics["t"]
-    assert (dict(back.lost), back.cut["A", "C"], len(back.reloaded["C"])) == ({}, ((100, 900),), 1)
+    assert (dict(back.lost), back.cut["A", "C"]) == ({}, ((100, 900),))
     thawed = in_turn(LOST, (LoseCluster("C", "freeze"), Done()), (RecoverCluster("C"), LinkHealed(900))).topics["t"]
-    assert (dict(thawed.lost), dict(thawed.cut), dict(thawed.reloaded), thawed.killed) == ({}, {}, {}, frozenset())
+    assert (dict(thawed.lost), dict(thawed.cut), thawed.killed) == ({}, {}, frozenset())
 
 
 def test_what_is_left_of_the_clusters_keeps_its_rules() -> None:
@@ -235,16 +231,16 @@ RESTRICTED = replace(
 
 def test_an_update_may_pass_only_messages_that_its_source_may_not_have() -> None:
     cursors = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", 2))}
-    because = deviates("REPL-14", UPDATE_PASSES_RESTRICTED_MESSAGES, ONLY_IN_B, topic=RESTRICTED, cursors=cursors)
+    because = deviates("REPL-14", "update-passes-restricted-messages", ONLY_IN_B, topic=RESTRICTED, cursors=cursors)
     assert because.startswith("B has b0 as acknowledged")
-    known = frozenset({UPDATE_PASSES_RESTRICTED_MESSAGES})
+    known = frozenset({"update-passes-restricted-messages"})
     further = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", 5))}
     created_before = replace(RESTRICTED, own={("sub", "B"): True})
     after_the_update = judged(ONLY_IN_B, topic=created_before, cursors=further, known=known)
     may_be_there = replace(RESTRICTED, restricted={"b0": frozenset({"A", "B"}), "b1": frozenset({"B"})})
     at_its_source = judged(ONLY_IN_B, topic=may_be_there, cursors=cursors, known=known)
     chain, logs = replace(RESTRICTED, restricted={}, only_links=CHAIN.only_links), {**ONLY_IN_B, "C": list[Told]()}
-    assert deviates("REPL-14", UPDATE_PASSES_RESTRICTED_MESSAGES, logs, topic=chain, cursors=cursors) == because
+    assert deviates("REPL-14", "update-passes-restricted-messages", logs, topic=chain, cursors=cursors) == because
     both_ways = judged(logs, topic=replace(chain, only_links=None), cursors=cursors, known=known)
     for found in (after_the_update, at_its_source, both_ways):
         assert isinstance(found, Broken)
@@ -254,7 +250,7 @@ def test_an_update_may_pass_only_messages_that_its_source_may_not_have() -> None
 def test_each_missed_message_needs_a_deviation_of_its_own() -> None:
     """The update passes b0, which A may not have; B created the subscription at its end, and skipped b1."""
     further = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", 5))}
-    both = frozenset({UPDATE_PASSES_RESTRICTED_MESSAGES, UPDATE_CREATES_AT_LATEST})
+    both = frozenset({"update-passes-restricted-messages", "update-creates-at-latest"})
     assert isinstance(judged(ONLY_IN_B, topic=RESTRICTED, cursors=further, known=both), Allowed)
     for known in both:
         found = judged(ONLY_IN_B, topic=RESTRICTED, cursors=further, known=frozenset({known}))
@@ -280,21 +276,23 @@ EMPTIED: dict[str, list[Told]] = {
 }
 """C had a0 before it lost its data. The update that it publishes after its return (1200 ms) passes a0 at A."""
 BEFORE = replace(LOST, published={"A": ("a0",)}, own={("sub", "A"): True, ("sub", "B"): True})
+BACK: Before = (BEFORE, RecoverCluster("C", is_empty=True), LinkHealed(1000))
 
 
 def test_an_update_of_an_emptied_cluster_may_pass_only_what_it_lost() -> None:
     cursors = {"A": ClusterCursor(subscription="sub", mark_delete=at("A", 2))}
-    back = BEFORE.without_data_of("C", 1000).with_published("A", ("a1",))
-    because = deviates("REPL-14", UPDATE_PASSES_LOST_MESSAGES, EMPTIED, topic=back, cursors=cursors)
+    back = BEFORE.without_data_of("C").with_published("A", ("a1",))
+    because = deviates("REPL-14", "update-passes-lost-messages", EMPTIED, topic=back, cursors=cursors, before=[BACK])
     assert because.startswith("A has a0 as acknowledged")
-    known = frozenset({UPDATE_PASSES_LOST_MESSAGES, UPDATE_PASSES_RESTRICTED_MESSAGES})
-    later, of_nothing = DataLoss(frozenset({"a0"}), 1500), DataLoss(frozenset(), 1000)
-    updated_before = judged(EMPTIED, topic=replace(back, emptied={"C": later}), cursors=cursors, known=known)
-    came_later = judged(EMPTIED, topic=replace(back, emptied={"C": of_nothing}), cursors=cursors, known=known)
+    known = frozenset({"update-passes-lost-messages", "update-passes-restricted-messages"})
+    later = (BEFORE, BACK[1], LinkHealed(1500))
+    updated_before = judged(EMPTIED, topic=back, cursors=cursors, known=known, before=[later])
+    lost_nothing = replace(back, emptied={"C": frozenset()})
+    came_later = judged(EMPTIED, topic=lost_nothing, cursors=cursors, known=known, before=[BACK])
     again: dict[str, list[Told]] = {**EMPTIED, "C": [("A", "a0"), *EMPTIED["C"]]}
-    came_again = judged(again, topic=back, cursors=cursors, known=known)
+    came_again = judged(again, topic=back, cursors=cursors, known=known, before=[BACK])
     beyond = {"A": ClusterCursor(subscription="sub", mark_delete=at("A", 4))}
-    too_far = judged(EMPTIED, topic=back, cursors=beyond, known=known)
+    too_far = judged(EMPTIED, topic=back, cursors=beyond, known=known, before=[BACK])
     for found in (updated_before, came_later, came_again, too_far):
         assert isinstance(found, Broken)
         assert (found.rule, found.deviation) == ("REPL-14", None)
@@ -302,7 +300,7 @@ def test_an_update_of_an_emptied_cluster_may_pass_only_what_it_lost() -> None:
 
 def test_what_an_emptied_cluster_had_may_be_gone_but_not_what_the_others_had() -> None:
     """c0 was published at C before the loss, c1 after it."""
-    back = replace(BEFORE.with_published("C", ("c0",)).without_data_of("C", 1000).with_published("C", ("c1",)), own={})
+    back = replace(BEFORE.with_published("C", ("c0",)).without_data_of("C").with_published("C", ("c1",)), own={})
     back = replace(back, is_settled=True)
     logs: dict[str, list[Told]] = {"A": [("A", "a0"), ("C", "c1")], "B": [("A", "a0"), ("C", "c1")], "C": [("C", "c1")]}
     for of_a in (logs["A"], [("A", "a0"), ("C", "c0"), ("C", "c1")]):
@@ -318,7 +316,7 @@ def test_what_an_emptied_cluster_had_may_be_gone_but_not_what_the_others_had() -
 def test_an_update_of_another_cluster_may_pass_what_the_emptied_one_published(message: str, is_explained: bool) -> None:
     """B has a message from before the loss of C that A does not have, and an update of A passes it."""
     published = {"A": ("a0",), "B": ("b0",), "C": ("c0",)}
-    back = replace(BEFORE, published=published).without_data_of("C", 1000)
+    back = replace(BEFORE, published=published).without_data_of("C")
     requests: list[Told] = [("A", SnapshotRequest(name, "A")) for name in "stu"]
     logs: dict[str, list[Told]] = {
         "A": [("A", "a0"), *requests, ("A", SubscriptionUpdated("sub", {"B": at("B", 0)}))],
@@ -326,15 +324,16 @@ def test_an_update_of_another_cluster_may_pass_what_the_emptied_one_published(me
         "C": [],
     }
     cursors = {"B": ClusterCursor(subscription="sub", mark_delete=at("B", 0))}
-    found = judged(logs, topic=back, cursors=cursors, known=frozenset({UPDATE_PASSES_RESTRICTED_MESSAGES}))
+    known = frozenset({"update-passes-restricted-messages"})
+    found = judged(logs, topic=back, cursors=cursors, known=known, before=[BACK])
     assert isinstance(found, Broken)
-    assert (found.rule, found.deviation) == ("REPL-14", UPDATE_PASSES_LOST_MESSAGES if is_explained else None)
+    assert (found.rule, found.deviation) == ("REPL-14", "update-passes-lost-messages" if is_explained else None)
 
 
 def test_a_cluster_comes_back_empty_only_as_far_as_it_did() -> None:
     lost = (LoseCluster("C"), LinkCut(100))
     back = in_turn(LOST, lost, (RecoverCluster("C", is_empty=True), LinkHealed(900))).topics["t"]
-    assert (dict(back.lost), back.emptied["C"].back_ms) == ({}, 900)
+    assert (dict(back.lost), dict(back.emptied)) == ({}, {"C": frozenset({"a0"})})
     still = in_turn(LOST, lost, (RecoverCluster("C", is_empty=True), Skipped("it cannot"))).topics["t"]
     assert (dict(still.lost), dict(still.emptied)) == ({"C": "kill"}, {})
     there = in_turn(LOST, (LoseCluster("C"), Skipped("it cannot"))).topics["t"]
@@ -342,7 +341,7 @@ def test_a_cluster_comes_back_empty_only_as_far_as_it_did() -> None:
 
 
 def test_the_catch_up_at_the_end_is_at_a_cluster_that_kept_its_data() -> None:
-    at_c = replace(LOST.without_data_of("C", 900), own={("sub", "C"): True, ("sub", "B"): True})
+    at_c = replace(LOST.without_data_of("C"), own={("sub", "C"): True, ("sub", "B"): True})
     last = [
         operation
         for operation in winding_up_clusters(lambda: Replication(topics={"t": at_c}), "t")
@@ -359,14 +358,14 @@ def test_an_emptied_cluster_knows_no_producer() -> None:
     assert (after.state.views["t", "C"].last_position, after.state.views["t", "A"].last_position) == (None, at("C", 3))
 
 
-@pytest.mark.parametrize("known", [UPDATE_PASSES_LOST_MESSAGES, UPDATE_PASSES_RESTRICTED_MESSAGES])
+@pytest.mark.parametrize("known", ["update-passes-lost-messages", "update-passes-restricted-messages"])
 def test_of_two_deviations_that_explain_a_message_one_needs_to_be_known(known: str) -> None:
     """C lost its data, and a0 was not for C in any case."""
-    back = replace(BEFORE.without_data_of("C", 1000), restricted={"a0": frozenset("AB")}).with_published("A", ("a1",))
+    back = replace(BEFORE.without_data_of("C"), restricted={"a0": frozenset("AB")}).with_published("A", ("a1",))
     cursors = {"A": ClusterCursor(subscription="sub", mark_delete=at("A", 2))}
-    found = judged(EMPTIED, topic=back, cursors=cursors, known=frozenset({known}))
+    found = judged(EMPTIED, topic=back, cursors=cursors, known=frozenset({known}), before=[BACK])
     assert isinstance(found, Allowed)
-    assert found.deviations == (known,)
+    assert verdict(found) == (known,)
 
 
 @pytest.mark.parametrize(("number", "acknowledged"), [(1, {"a0", "a1"}), (2, {"a0", "a1", "a2"})])
@@ -391,26 +390,34 @@ def test_a_cumulative_ack_acknowledges_messages_whose_first_copy_it_passes(numbe
 
 
 def test_a_replicator_may_give_up_only_a_cluster_that_it_reached_without_the_namespace() -> None:
-    state, known = (
-        Replication(topics={"t": replace(LOST, lost={"C": "kill"})}),
-        frozenset({NAMESPACE_NOT_FOUND_ENDS_REPLICATION}),
-    )
     early = RecoverCluster("C", is_empty=True, is_reached_early=True)
     given_up, connected = LinkHealed(900, ("A", "B")), LinkHealed(900)
-    found = judge(state, early, given_up, known)
-    assert isinstance(found, Allowed)
-    assert (found.deviations, found.exercised) == ((NAMESPACE_NOT_FOUND_ENDS_REPLICATION,), ())
-    assert all(found.state.topics["t"].reloaded[label] for label in "ABC"), "a reload connects them"
-    unknown = judge(state, early, given_up, frozenset())
-    assert verdict(unknown) == ("REPL-01", NAMESPACE_NOT_FOUND_ENDS_REPLICATION)
+    lost = LoseCluster("C"), LinkCut(100)
+    name = "namespace-not-found-ends-replication"
+    start = Example(replication=Replication(topics={"t": LOST}))
+
+    def recovered(
+        *before: verdicts.Happened, how: RecoverCluster = early, seen: LinkHealed = given_up
+    ) -> verdicts.Verdict:
+        found = verdicts.judged(*before, (how, seen), start=start)
+        known = verdicts.judged(*before, (how, seen), start=replace(start, known=frozenset({name})))
+        if isinstance(found, Broken):
+            assert found.rule == "REPL-01"
+            assert isinstance(known, Allowed) == (found.deviation == name)
+        return found
+
+    assert deviation_of(recovered(lost)) == name
     for late in (RecoverCluster("C", is_empty=True), RecoverCluster("C")):
-        assert verdict(judge(state, late, given_up, known)) == ("REPL-01", None)
-    kill: list[tuple[AnyOperation, Outcome]] = [(LoseCluster("C"), LinkCut(100)), (Unload("t", cluster="B"), Done())]
-    reloaded = in_turn(LOST, *kill)
-    assert verdict(judge(reloaded, early, LinkHealed(900, ("A",)), known)) == (NAMESPACE_NOT_FOUND_ENDS_REPLICATION,)
-    assert verdict(judge(reloaded, early, given_up, known)) == ("REPL-01", None), "the one of B was never connected"
-    again = in_turn(LOST, *kill, (RecoverCluster("C"), connected), *kill[:1])
-    assert verdict(judge(again, early, given_up, known)) == (NAMESPACE_NOT_FOUND_ENDS_REPLICATION,)
-    sound = judge(state, early, connected, frozenset())
+        assert deviation_of(recovered(lost, how=late)) is None
+    of_b: verdicts.Happened = Unload("t", cluster="B"), Done()
+    assert deviation_of(recovered(lost, of_b, seen=LinkHealed(900, ("A",)))) == name
+    assert deviation_of(recovered(lost, of_b)) is None, "the one of B was never connected"
+    assert deviation_of(recovered(lost, of_b, (RecoverCluster("C"), connected), lost)) == name
+    sound = recovered(lost, seen=connected)
     assert isinstance(sound, Allowed)
-    assert sound.exercised == ("REPL-20",)
+    assert "REPL-20" in sound.exercised
+
+
+def deviation_of(found: verdicts.Verdict) -> str | None:
+    assert isinstance(found, Broken), found
+    return found.deviation

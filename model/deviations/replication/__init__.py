@@ -1,0 +1,1 @@
+"""The deviations from document 001: replicated subscriptions."""
