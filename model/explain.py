@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from model.cursors.cursor import Interval
+from model.cursors.ledger import Interval
 from model.deviations import DEVIATIONS, EXPLANATIONS, Explanation, counted
 from model.events import AnyOutcome, Late
 from model.example.judge import NO_TIME

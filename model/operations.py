@@ -526,11 +526,12 @@ CursorOperation = SubscriptionOperation | Terminate | Trim
 OnSubscriptions = CursorOperation | KeyOperation
 """Every operation that the tracker of subscriptions judges."""
 
-AnyOperation = (
+OnTopics = (
     CreateTopic
     | OpenProducer
     | CloseProducer
     | CrashProducer
+    | AwaitProducers
     | Send
     | SetDeduplication
     | Unload
@@ -541,12 +542,16 @@ AnyOperation = (
     | ReadSnapshot
     | ReadChunkRate
     | ReadLog
+)
+"""Every operation of producers and administrators on topics, and of the broker on all of them."""
+
+AnyOperation = (
+    OnTopics
     | ApplicationOperation
     | OnSubscriptions
     | ReplicationOperation
     | NetworkOperation
     | DeploymentOperation
     | ReadRequest
-    | AwaitProducers
 )
 """Every operation."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from conformance.history.document import Step
-from model.cursors.cursor import Interval
+from model.cursors.ledger import Interval
 from model.events import AnyOutcome, Late
 from model.example import Example
 from model.explain import judge

@@ -13,22 +13,15 @@ from dataclasses import dataclass, replace
 from model.cursors import diagnosis
 from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to
 from model.cursors.bits import Bits
+from model.cursors.ledger import NO_LEDGER, CursorLedger, Interval
 from model.cursors.log import Place, TopicLog
 from model.cursors.row import Row
 from model.immutable.map import Map
 from model.log import Position
 from model.rules.catalogue import carries
 
-OPENING_MS = 150.0
-"""The longest time to open a cursor's ledger; 5 to 60 ms were measured."""
 SLACK_MS = 2_000.0
 """The longest time that a write of a cursor may take, far longer than any measured."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    invoked_ms: float
-    completed_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +83,8 @@ class Cursor:
     is_unloaded: bool = False
     """Nothing changed since the topic was unloaded."""
     was_opening: bool = False
-    """That ledger may not have been open yet, and may have the state now."""
-    ledger_since_ms: float | None = None
-    """Since when the cursor has its own ledger, or opens it; None: it has none."""
-    by_administrators: int = 0
-    """How many changes since then were no acks, which the rate limit does not cover."""
-    opens_ms: float | None = None
-    """The latest time at which that ledger was requested."""
-    is_requested: bool = False
-    """It surely was requested."""
+    """The ledger of the cursor may not have been open then, and may have the state now."""
+    ledger: CursorLedger = NO_LEDGER
     begins_after: frozenset[Position] = frozenset()
     """The last entries of the ledgers that were deleted, perhaps, when it was created."""
 
@@ -128,30 +114,14 @@ class Cursor:
         after = frozenset(change(state) for state in self.possible)
         moment = Moment(at, after, is_confirmed=is_confirmed, is_individual=is_individual, is_placing=is_placing)
         return replace(
-            self.with_ledger(at, surely=_entries(after).isdisjoint(_entries(self.possible))),
+            self,
             possible=after,
+            ledger=self.ledger.changed(at, surely=_entries(after).isdisjoint(_entries(self.possible))),
             past=self.past if after == self.possible else self.past.then(moment),
             since=self.since.union(exercised),
             is_flushed=False,
             is_unloaded=False,
         )
-
-    def with_ledger(self, at: Interval, *, surely: bool) -> Cursor:
-        """The cursor after a change that opens its own ledger, or may open it, if it has none."""
-        return replace(
-            self,
-            ledger_since_ms=self.ledger_since_ms if self.ledger_since_ms is not None else at.invoked_ms,
-            opens_ms=self.opens_ms if self.is_requested else at.completed_ms,
-            is_requested=self.is_requested or surely,
-        )
-
-    def with_open_ledger(self) -> Cursor:
-        """The cursor after a write to its ledger, which is open by then."""
-        return replace(self, opens_ms=None, is_requested=True)
-
-    def reloaded(self) -> Cursor:
-        """The cursor after its topic was reloaded: without an open ledger, with new counts."""
-        return replace(self, ledger_since_ms=None, opens_ms=None, is_requested=False, by_administrators=0)
 
     def observed(self, fit: Callable[[Acked], Acked | None]) -> Cursor | None:
         """The cursor after an observation. ``fit`` refines a state that fits the observation, and returns None if not.
@@ -171,13 +141,13 @@ def reset(cursor: Cursor, state: Acked, at: Interval, *, others: frozenset[Acked
     states that are possible as well."""
     states = frozenset({state}) | others
     return replace(
-        cursor.with_ledger(at, surely=True).with_open_ledger(),
+        cursor,
         possible=states,
+        ledger=cursor.ledger.changed(at, surely=True).opened().administered(),
         past=Row.of(Moment(at, states, is_placing=True)),
         stray=(),
         grouped=Map(),
         since=frozenset({"ACK-01"}),
-        by_administrators=cursor.by_administrators + 1,
         is_unloaded=False,
     )
 
@@ -199,8 +169,9 @@ def maybe_sent(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval) -> Cursor:
     """An ack may have been sent on a connection that has ended. The next observation shows whether it took effect."""
     states = cursor.possible.union(ack.on(one, log) for one in cursor.possible)
     return replace(
-        cursor.with_ledger(at, surely=False),
+        cursor,
         possible=states,
+        ledger=cursor.ledger.changed(at, surely=False),
         past=cursor.past
         if states == cursor.possible
         else cursor.past.then(Moment(at, states, is_individual=not ack.cumulative)),
@@ -230,21 +201,17 @@ def crashed(cursor: Cursor, consumer: str) -> Cursor:
     return replace(cursor, grouped=grouped, stray=cursor.stray + acks, since=cursor.since | {"ACK-11"})
 
 
-def is_opening(cursor: Cursor, at: Interval) -> bool:
-    """Whether a cursor's ledger was requested just now, and may not be open yet."""
-    return cursor.opens_ms is not None and cursor.opens_ms >= at.invoked_ms - OPENING_MS
-
-
 @carries("ACK-10")
 def unloaded(cursor: Cursor, at: Interval) -> Cursor:
     """The topic was unloaded gracefully, which persists the whole state."""
     return replace(
-        cursor.reloaded(),
+        cursor,
         past=Row.of(Moment(at, cursor.possible)),
         since=cursor.since | {"ACK-10"} | _of_parts(cursor.possible),
         is_flushed=True,
         is_unloaded=True,
-        was_opening=is_opening(cursor, at),
+        was_opening=cursor.ledger.is_opening(at),
+        ledger=NO_LEDGER,
     )
 
 
@@ -275,11 +242,12 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
     bounded = {"ACK-08"} if surely or cursor.is_flushed else frozenset[str]()
     placed = {"ACK-16"} if past[surely].is_placing else frozenset[str]()
     return replace(
-        cursor.reloaded(),
+        cursor,
         possible=states,
         past=Row.of(Moment(at, states)),
         stray=cursor.unsure,
         grouped=Map(),
+        ledger=NO_LEDGER,
         since=cursor.since | {"ACK-09"} | bounded | placed | _of_parts(states),
         is_unloaded=False,
     )

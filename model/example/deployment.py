@@ -12,7 +12,7 @@ from typing import Final, assert_never
 
 from model.applications import tracker as applications_tracker
 from model.chunking import tracker as chunking_tracker
-from model.cursors.cursor import Interval
+from model.cursors.ledger import Interval
 from model.deduplication import topic_observer
 from model.events import AnyOutcome, BookiesLeft, Done, TakenOver, Thawed
 from model.example.state import Example, Judgement

@@ -14,7 +14,8 @@ from model.applications import tracker as applications_tracker
 from model.applications.tracker import Around
 from model.chunking import tracker as chunking_tracker
 from model.cluster_operations import HOME, ReplicationOperation
-from model.cursors.cursor import Interval, Persisting
+from model.cursors.cursor import Persisting
+from model.cursors.ledger import Interval
 from model.deduplication import account, observer, policies, snapshots, topic_observer
 from model.deduplication.due import DueSnapshots
 from model.deduplication.producer_state import NONE, Circumstances
@@ -60,6 +61,7 @@ from model.operations import (
     Kill,
     NetworkOperation,
     OnSubscriptions,
+    OnTopics,
     OpenProducer,
     ReadChunkRate,
     ReadLog,
@@ -175,6 +177,10 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
         return Allowed(_network_changed(state, operation, outcome))
     if isinstance(operation, DeploymentOperation):
         return deployment.judge(state, operation, outcome, at)
+    return _on_topics(state, operation, outcome, at)
+
+
+def _on_topics(state: Example, operation: OnTopics, outcome: AnyOutcome, at: Interval) -> Judgement:
     match operation:
         case CreateTopic():
             return _created(state, operation, outcome)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from model.cursors.cursor import Interval
+from model.cursors.ledger import Interval
 from model.deduplication import topic_observer
 from model.events import AnyOutcome, Opened
 from model.example.state import Example, Judgement

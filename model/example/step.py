@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from model.cursors.cursor import Interval
+from model.cursors.ledger import Interval
 from model.events import AnyOutcome, Late
 from model.operations import AnyOperation
 from model.service.unexpected import Unexpected

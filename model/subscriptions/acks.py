@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from model.cursors.acked import Acked
-from model.cursors.cursor import Ack, Cursor, Interval, maybe_sent, with_grouped
+from model.cursors.cursor import Ack, Cursor, maybe_sent, with_grouped
+from model.cursors.ledger import Interval
 from model.cursors.log import Place, TopicLog
 from model.events import Acknowledged, Delivery
 from model.log import Position

@@ -8,7 +8,8 @@ from typing import assert_never
 
 from model.cursors import acked, cursor, diagnosis
 from model.cursors.acked import Acked
-from model.cursors.cursor import SLACK_MS, Ack, Interval, Persisting
+from model.cursors.cursor import SLACK_MS, Ack, Persisting
+from model.cursors.ledger import Interval
 from model.cursors.log import Place, TopicLog
 from model.events import (
     AllReceived,
@@ -189,7 +190,7 @@ def _changed(
     """An administrator acknowledged entries. ``is_confirmed``: the broker answers after it persisted them."""
     before, log = state.cursors[subscription], state.log(subscription.topic)
     after = before.on_each(change, at, ("ACK-04",), is_confirmed=is_confirmed, is_placing=True)
-    after = replace(after, by_administrators=after.by_administrators + 1)
+    after = replace(after, ledger=after.ledger.administered())
     state = state.with_cursor(subscription, after)
     left = {position for one in before.possible for position in one.unacknowledged(log)}
     return taken_from(overtaken(state, subscription, before, left), subscription, is_skipped=True)

@@ -29,8 +29,8 @@ RedeliveryReason = Literal["nacked", "left", "unloaded"]
 class Consumer:
     """A consumer that is subscribed."""
 
-    topics: tuple[str, ...]
-    subscription: str
+    subscriptions: tuple[SubscriptionId, ...]
+    """One on each topic."""
     kind: SubscriptionType
     client: Client
     seen: Map[str, frozenset[Acked]]
@@ -61,13 +61,17 @@ class Consumer:
     until this consumer acknowledges them too."""
 
     @property
-    def subscriptions(self) -> tuple[SubscriptionId, ...]:
-        """One subscription on each topic."""
-        return tuple(SubscriptionId(topic, self.subscription) for topic in self.topics)
+    def topics(self) -> tuple[str, ...]:
+        return tuple(one.topic for one in self.subscriptions)
+
+    @property
+    def subscription(self) -> str:
+        """The name of its subscription."""
+        return self.subscriptions[0].name
 
     def is_on(self, subscription: SubscriptionId) -> bool:
         """Whether it is a consumer of this subscription."""
-        return subscription.name == self.subscription and subscription.topic in self.topics
+        return subscription in self.subscriptions
 
     @property
     def least(self) -> int:

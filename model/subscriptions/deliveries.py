@@ -44,9 +44,7 @@ def _all_received(state: Consumption, name: str) -> Consumption:
 
 
 def _seen(state: Consumption, consumer: Consumer) -> Map[str, frozenset[Acked]]:
-    return Map(
-        {topic: state.cursors[SubscriptionId(topic, consumer.subscription)].possible for topic in consumer.topics}
-    )
+    return Map({one.topic: state.cursors[one].possible for one in consumer.subscriptions})
 
 
 def _besides(again: SentAgain) -> Allowed[None] | Broken:

@@ -11,8 +11,9 @@ from typing import TypeVar
 
 from model.cursors import deleted_ledgers, diagnosis
 from model.cursors.acked import Acked, acknowledge_all
-from model.cursors.cursor import Cursor, Interval, Moment, Persisting
+from model.cursors.cursor import Cursor, Moment, Persisting
 from model.cursors.info import PositionInfo, info_of, state_of
+from model.cursors.ledger import Interval
 from model.cursors.log import Place, TopicLog
 from model.events import CursorRead, Delivery, MessagePeeked, StoredCursorRead
 from model.excuses import requires
@@ -129,10 +130,10 @@ def persisted_too_often(
 
     The limit applies to acks. The periodic flush of a dirty cursor adds one write per flush interval.
     """
-    if not persisting.interval_ms or cursor.ledger_since_ms is None:
+    if not persisting.interval_ms or cursor.ledger.since_ms is None:
         return None
-    since_ms = at.completed_ms - cursor.ledger_since_ms
-    allowed = FIRST_WRITES + since_ms / persisting.interval_ms + WRITES_EACH * cursor.by_administrators
+    since_ms = at.completed_ms - cursor.ledger.since_ms
+    allowed = FIRST_WRITES + since_ms / persisting.interval_ms + WRITES_EACH * cursor.ledger.by_administrators
     if persisting.flush_ms:
         allowed += since_ms / persisting.flush_ms
     if written <= allowed:
@@ -157,18 +158,15 @@ def _counted(
 def settled(before: Cursor, cursor: Cursor, at: Interval) -> Cursor:
     """The cursor after its state was observed. Nothing is in flight, except for grouped acks of clients."""
     past, last = cursor.past, cursor.past[len(cursor.past) - 1]
-    since_ms = cursor.ledger_since_ms
+    ledger = cursor.ledger
     if cursor.possible < last.states:
         past = past.with_last(replace(last, states=cursor.possible))
     elif cursor.possible != before.possible:
         past = past.then(Moment(at, cursor.possible))
-        since_ms = last.at.invoked_ms if since_ms is None else since_ms  # a grouped ack was sent at some time since
-    # A grouped ack may have opened the cursor's ledger as late as now.
-    opens_ms = cursor.opens_ms if cursor.is_requested or cursor.possible == before.possible else at.completed_ms
+        ledger = ledger.changed(Interval(last.at.invoked_ms, at.completed_ms), surely=False)  # by a grouped ack
     # Nothing is in flight any more, but acks of parts of batches are not visible here.
     stray = tuple(ack for ack in before.stray if any(place.batch_index >= 0 for place in ack.places))
-    after = replace(cursor, past=past, stray=stray, since=before.since & UNSEEN, opens_ms=opens_ms)
-    return replace(after, ledger_since_ms=since_ms)
+    return replace(cursor, past=past, stray=stray, since=before.since & UNSEEN, ledger=ledger)
 
 
 @carries("ACK-02")

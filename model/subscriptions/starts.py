@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from model.cursors import acked, cursor
 from model.cursors.acked import Acked
-from model.cursors.cursor import Cursor, Interval
+from model.cursors.cursor import Cursor
+from model.cursors.ledger import Interval
 from model.events import CursorRead, Done, Refused
 from model.judgement import Allowed, Broken
 from model.log import Position

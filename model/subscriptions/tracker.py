@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import partial
 
 from model.cursors import cursor
-from model.cursors.cursor import Cursor, Interval, Persisting
+from model.cursors.cursor import Cursor, Persisting
+from model.cursors.ledger import Interval
 from model.cursors.log import TopicLog
 from model.events import (
     Acknowledged,
@@ -170,15 +171,7 @@ def judge(
     failpoints: Collection[tuple[str, FailpointKind]] = (),
 ) -> Judged:
     """The states that are possible after this operation and outcome. ``failpoints``: the active ones, by topic."""
-    # A performer waits for what is due when it looks. What is still missing at its deadline is due then.
-    state = written.time_passed(state, at.completed_ms if isinstance(outcome, Starved) else at.invoked_ms)
-    for topic in _topics_of(state, operation):
-        if not state.topics[topic].is_sure:
-            state = written.lost(state, topic)
-    if not isinstance(operation, Receive | ReceiveDue | Permit | ReadCursor):
-        state = state.may_be_read(_topics_of(state, operation))
-    if isinstance(outcome, Subscribed | DueReceived) and outcome.drains is not None:
-        state = state.with_dispatcher(_topics_of(state, operation), drains=outcome.drains)
+    state = _prepared(state, operation, outcome, at)
     match operation:
         case Permit(name):
             return Allowed(due.permitted(state, name))
@@ -220,6 +213,20 @@ def judge(
             return administered(state, operation, outcome, at, known)
 
 
+def _prepared(state: Consumption, operation: OnSubscriptions, outcome: Outcome, at: Interval) -> Consumption:
+    """What time, and the mere attempt, change: delayed messages become due, and an unsure log ends the tracking."""
+    # A performer waits for what is due when it looks. What is still missing at its deadline is due then.
+    state = written.time_passed(state, at.completed_ms if isinstance(outcome, Starved) else at.invoked_ms)
+    for topic in _topics_of(state, operation):
+        if not state.topics[topic].is_sure:
+            state = written.lost(state, topic)
+    if not isinstance(operation, Receive | ReceiveDue | Permit | ReadCursor):
+        state = state.may_be_read(_topics_of(state, operation))
+    if isinstance(outcome, Subscribed | DueReceived) and outcome.drains is not None:
+        state = state.with_dispatcher(_topics_of(state, operation), drains=outcome.drains)
+    return state
+
+
 def _topics_of(state: Consumption, operation: OnSubscriptions) -> tuple[str, ...]:
     """The topics whose subscriptions an operation affects."""
     if operation.topic is not None:
@@ -230,34 +237,30 @@ def _topics_of(state: Consumption, operation: OnSubscriptions) -> tuple[str, ...
 
 def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consumption:
     """A consumer subscribed, which creates the subscription if it does not exist."""
-    topics = state.parts_of(operation.topic)
-    if not topics:
+    subscriptions = tuple(SubscriptionId(topic, operation.subscription) for topic in state.parts_of(operation.topic))
+    if not subscriptions:
         return state
     if _may_be_untracked(state, operation):
-        for topic in topics:
-            state = state.without_cursor(SubscriptionId(topic, operation.subscription))
+        for subscription in subscriptions:
+            state = state.without_cursor(subscription)
         return state
-    for topic in topics:
-        subscription = SubscriptionId(topic, operation.subscription)
+    for subscription in subscriptions:
         if subscription not in state.cursors:
             new = starts.created(state, subscription, operation.start, at, durable=operation.durable)
             state = state.with_cursor(subscription, new)
-    first = next(
-        (one for part in topics for _, one in state.consumers_of(SubscriptionId(part, operation.subscription))), None
-    )
+    first = next((one for subscription in subscriptions for _, one in state.consumers_of(subscription)), None)
     consumer = Consumer(
-        topics=topics,
-        subscription=operation.subscription,
+        subscriptions=subscriptions,
         kind=operation.kind,
         client=operation.client,
-        seen=Map({topic: state.cursors[SubscriptionId(topic, operation.subscription)].possible for topic in topics}),
+        seen=Map({one.topic: state.cursors[one].possible for one in subscriptions}),
         is_settled=operation.client == "wire" and not operation.queue,
         had_permits_left=operation.client != "wire" or operation.queue > 0,
         # If a release accepts consumers with different policies, the first consumer's policy applies.
         keeps_keys=not operation.out_of_order if first is None else first.keeps_keys,
         claims=claims_of(operation.sticky) if first is None or first.claims else (),
     )
-    for subscription in consumer.subscriptions:
+    for subscription in subscriptions:
         state = membership.joined(state, subscription, operation.consumer)
     return _may_rewind(state.with_consumer(operation.consumer, consumer), consumer)
 

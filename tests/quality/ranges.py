@@ -31,8 +31,9 @@ from conformance.tenancy.place import RunPlace
 from conformance.wait import Deadline
 from model.cursors import acked, cursor
 from model.cursors.acked import Acked
-from model.cursors.cursor import Interval, Persisting
+from model.cursors.cursor import Persisting
 from model.cursors.info import info_of
+from model.cursors.ledger import Interval
 from model.cursors.log import TopicLog, appended
 from model.events import Acknowledged, CursorRead, Delivery
 from model.example import Example
@@ -116,7 +117,7 @@ def subscribed(log: TopicLog) -> Example:
         .with_topic(TOPIC, TrackedTopic(log, Persisting(1000.0, 2000.0)))
         .with_cursor(SUBSCRIPTION_ID, start)
     )
-    consumer = Consumer((TOPIC,), SUBSCRIPTION, "Shared", "wire", seen=Map())
+    consumer = Consumer((SUBSCRIPTION_ID,), "Shared", "wire", seen=Map())
     consumer = replace(consumer, unacknowledged=Map(((TOPIC, place), None) for place in log.places.values()))
     return Example(consumption=consumption.with_consumer(CONSUMER, consumer))
 

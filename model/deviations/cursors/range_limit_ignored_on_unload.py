@@ -25,6 +25,6 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
         case StoredBeyondLimit(subscription):
             unload = next((past for past in state.trace if is_reloaded_by(past, subscription.topic)), None)
             cursor = None if unload is None else unload.before.consumption.cursors.get(subscription)
-            return broken.passing() if cursor is not None and cursor.ledger_since_ms is None else None
+            return broken.passing() if cursor is not None and cursor.ledger.since_ms is None else None
         case _:
             return None

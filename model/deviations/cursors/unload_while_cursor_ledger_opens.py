@@ -3,7 +3,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from model.cursors.cursor import is_opening
 from model.deviation import Deviation, Shadow
 from model.deviations.subscriptions import before, is_graceful, recovering, reloaded_by
 from model.example.state import Example
@@ -33,7 +32,7 @@ def alternatives(state: Example, step: Step) -> Iterator[Example]:
             before(state).consumption.cursors[subscription],
             state.consumption.cursors[subscription].possible,
         )
-        if is_graceful(step) and is_opening(then, step.at):
+        if is_graceful(step) and then.ledger.is_opening(step.at):
             earlier = {one.mark_delete for moment in then.past for one in moment.states}
             for mark_delete in sorted(earlier, reverse=True):
                 outdated = (replace(one, mark_delete=mark_delete) for one in possible if mark_delete < one.mark_delete)

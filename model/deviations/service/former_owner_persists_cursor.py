@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from model.cursors.acked import Acked
-from model.cursors.cursor import Ack, Moment, is_opening, mixed
+from model.cursors.cursor import Ack, Moment, mixed
 from model.deviation import Deviation, Shadow
 from model.deviations.subscriptions import before, continued_since_load, is_graceful, recovering, reloaded_by
 from model.events import Acknowledged, TakenOver
@@ -35,7 +35,7 @@ def alternatives(state: Example, step: Step) -> Iterator[Example]:
     change of its own."""
     for subscription in reloaded_by(state.past):
         then = before(state)
-        is_written = then.consumption.cursors[subscription].ledger_since_ms is not None
+        is_written = then.consumption.cursors[subscription].ledger.since_ms is not None
         thaw = continued_since_load(then, subscription.topic)
         if thaw is not None and not (is_graceful(step) and is_written):
             yield from recovering(state, subscription, _persisted(thaw, subscription))
@@ -44,7 +44,7 @@ def alternatives(state: Example, step: Step) -> Iterator[Example]:
 def _persisted(thaw: Past, subscription: SubscriptionId) -> Iterator[Acked]:
     """What a former owner may have persisted when it continued: nothing if the present one has a ledger of its own."""
     present = thaw.before.consumption.cursors.get(subscription)
-    if present is None or (present.is_requested and not is_opening(present, thaw.step.at)):
+    if present is None or (present.ledger.is_requested and not present.ledger.is_opening(thaw.step.at)):
         return
     acks = list[tuple[str, Acknowledged]]()
     for past in thaw.before.trace:

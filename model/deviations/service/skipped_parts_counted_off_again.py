@@ -11,7 +11,6 @@ from model.subscription_operations import AckById
 from model.subscriptions.consumers import SHARED, Message
 from model.subscriptions.counts import Count
 from model.subscriptions.state import Consumption, messages_at
-from model.vocabulary import SubscriptionId
 
 ENTRY = Deviation(
     name="skipped-parts-counted-off-again",
@@ -74,7 +73,7 @@ def _in_flight(before: Consumption, name: str) -> set[Entry]:
     consumer = before.consumers[name]
     if consumer.is_settled:
         return set()
-    here = (SubscriptionId(topic, consumer.subscription) for topic in consumer.topics)
+    here = consumer.subscriptions
     every = (message for one in here for message in before.acked_in_flight.get(one, ()))
     return {(topic, place.position) for topic, place in every}
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from model.cursors import acked, cursor
 from model.cursors.acked import Acked, acknowledge_all, everything
-from model.cursors.cursor import Cursor, Interval
+from model.cursors.cursor import Cursor
+from model.cursors.ledger import Interval
 from model.cursors.log import Place, TopicLog, appended
 from model.judgement import Broken
 from model.log import Position
@@ -35,7 +36,7 @@ def acks(before: Cursor, *places: Place, at_ms: float) -> Cursor:
 
 def test_a_reset_is_persisted_when_it_is_confirmed_so_no_ledger_is_opening() -> None:
     reset = cursor.reset(cursor.created(Acked(), at(0)), Acked(), at(1))
-    assert not cursor.is_opening(acks(reset, Place(LAST), at_ms=2), at(3))
+    assert not acks(reset, Place(LAST), at_ms=2).ledger.is_opening(at(3))
 
 
 def killed(state: cursor.Cursor, at_ms: float) -> cursor.Cursor:

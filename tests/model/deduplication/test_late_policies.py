@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.cursors.cursor import Interval
+from model.cursors.ledger import Interval
 from model.deduplication.topic_observer import RECOVERY_MS
 from model.events import Created, DeduplicationSet, Done, Opened
 from model.example import Example
