@@ -23,9 +23,10 @@ from conformance.clients.handles import ConsumerHandle, ReceivedMessage, Subscri
 from conformance.clients.security.service import Service
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.consumer import Kind as SubscriptionType
+from conformance.digest import digest
 from conformance.history.about import About
 from conformance.history.lane_recorder import LaneRecorder, now_ns
-from conformance.history.recorded import CallOutcome, Kind, digest
+from conformance.history.recorded import CallOutcome, Kind
 from conformance.proxy.dispatch_times import DispatchTimes
 from conformance.topic_reader import read_back, read_beginning, read_passed_on
 

@@ -5,7 +5,7 @@ It settles unknown outcomes of a run after the last send and ack. It connects to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -14,8 +14,9 @@ from conformance.clients.admin.stored_log import last_stored, stored_positions
 from conformance.clients.admin.types import InternalStats
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.read_log import ParsedEntry, each_entry
+from conformance.digest import digest
 from conformance.history.lane_recorder import LaneRecorder, now_ns
-from conformance.history.recorded import Kind, digest
+from conformance.history.recorded import Kind
 from model.log import Position
 
 _DEDUPLICATION = {"Enabled": True, "Disabled": False}
@@ -76,12 +77,14 @@ def read_back(
     *,
     first_ledger: int | None,
     labels: Mapping[str, str] = SAME_NAMES,
+    subscriptions: Collection[str] | None = None,
 ) -> int:
     """Record a topic's log, its cursors, and the positions up to which its subscriptions are drained.
 
     Returns the number of messages. ``first_ledger``: the topic's at the beginning of the run, None if unknown. If that
     ledger was trimmed, the log does not count as read whole. The run's history must have all consumers of the topic, or
-    it lacks deliveries. ``labels``: the history's labels of clusters by name. Raises the same as the admin API and the
+    it lacks deliveries. ``labels``: the history's labels of clusters by name. ``subscriptions``: only those whose
+    consumers it has all; None: every one. Raises the same as the admin API and the
     wire client.
     """
     begun_ns = now_ns()
@@ -98,21 +101,23 @@ def read_back(
         is_whole = first_ledger is not None and first_ledger_of(admin.internal_stats(topic)) == first_ledger
     if last is not None and is_whole:
         recording.record(Kind.LOG_END, topic=topic, invoked_ns=begun_ns, **_place(last))
-    for subscription, mark_delete in read_cursors(recording, admin, topic):
+    for subscription, mark_delete in read_cursors(recording, admin, topic, only=subscriptions):
         recording.record(
             Kind.DRAINED, topic=topic, subscription=subscription, invoked_ns=now_ns(), **_place(mark_delete)
         )
     return messages
 
 
-def read_cursors(recording: LaneRecorder, admin: Admin, topic: str) -> Iterator[tuple[str, Position]]:
-    """Record and yield the mark-delete position of each durable subscription of a topic."""
+def read_cursors(
+    recording: LaneRecorder, admin: Admin, topic: str, *, only: Collection[str] | None = None
+) -> Iterator[tuple[str, Position]]:
+    """Record and yield the mark-delete position of each durable subscription of a topic, or only of these."""
     subscriptions = admin.stats(topic).subscriptions
     durable = {name for name, subscription in subscriptions.items() if subscription.durable}
     invoked_ns = now_ns()
     cursors = admin.internal_stats(topic).cursors
     completed_ns = now_ns()
-    for subscription in sorted(durable & cursors.keys()):
+    for subscription in sorted(durable & cursors.keys() if only is None else durable & cursors.keys() & set(only)):
         mark_delete = Position.parse(cursors[subscription].mark_delete_position)
         recording.record(
             Kind.CURSOR,
@@ -154,7 +159,7 @@ def _logged(entry: ParsedEntry, labels: Mapping[str, str]) -> Iterator[dict[str,
             "producer": entry.producer_name,
             "replicated_from": labels.get(origin, origin) if origin else None,
             "sequence_id": sequence_id,
-            "key": ordering_key.decode() if ordering_key else key,
+            "key": ordering_key.decode(errors="backslashreplace") if ordering_key else key,
             "digest": digest(payload),
             "size_bytes": len(payload),
         }

@@ -31,6 +31,7 @@ SHARES = {
     "tests/replays/test_deviations.py": COMMANDS,
     "tests/security": USERS,
     "tests/soak": USERS,
+    "tests/tap": USERS,
     "tests/clients": USERS,
     "tests/proxy": USERS,
     "tests/drivers/test_drivers_on_a_real_broker.py": USERS,

@@ -23,6 +23,7 @@ LARGE = {
     "conformance/engine/catalogue.py": "a table of all machines",
     "conformance/lockstep/chunking/performer.py": "one performer of a document",
     "conformance/cli": "a module for each command",
+    "conformance/commands": "a module for each command",
     "conformance/cli/check.py: check": "a parameter for each option",
     "conformance/lockstep": "a performer for each kind of operation, beside a package for each document",
     "conformance/lockstep/real.py": "one match over all operations",

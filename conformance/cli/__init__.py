@@ -37,6 +37,7 @@ from conformance.cli.report import report
 from conformance.cli.reproduce import reproduce
 from conformance.cli.rules import rules
 from conformance.cli.soak import soak
+from conformance.cli.tap import tap
 from conformance.cli.verify import verify
 from conformance.commands.supervision.engine import Engine
 from conformance.commands.supervision.folders import bugs_kept_in
@@ -83,6 +84,7 @@ for command in (
     reproduce,
     rules,
     soak,
+    tap,
     verify,
 ):
     give_variables(command)

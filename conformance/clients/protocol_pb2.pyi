@@ -259,10 +259,12 @@ class MessageMetadata(_message.Message):
     UNCOMPRESSED_SIZE_FIELD_NUMBER: _builtins.int
     NUM_MESSAGES_IN_BATCH_FIELD_NUMBER: _builtins.int
     EVENT_TIME_FIELD_NUMBER: _builtins.int
+    ENCRYPTION_PARAM_FIELD_NUMBER: _builtins.int
     PARTITION_KEY_B64_ENCODED_FIELD_NUMBER: _builtins.int
     ORDERING_KEY_FIELD_NUMBER: _builtins.int
     DELIVER_AT_TIME_FIELD_NUMBER: _builtins.int
     MARKER_TYPE_FIELD_NUMBER: _builtins.int
+    TXNID_MOST_BITS_FIELD_NUMBER: _builtins.int
     HIGHEST_SEQUENCE_ID_FIELD_NUMBER: _builtins.int
     NULL_VALUE_FIELD_NUMBER: _builtins.int
     UUID_FIELD_NUMBER: _builtins.int
@@ -281,11 +283,15 @@ class MessageMetadata(_message.Message):
     num_messages_in_batch: _builtins.int
     """Present on batches only, also on a batch of one: it tells how to read the payload."""
     event_time: _builtins.int
+    encryption_param: _builtins.bytes
+    """The initial value of the cipher, if the payload is encrypted."""
     partition_key_b64_encoded: _builtins.bool
     ordering_key: _builtins.bytes
     deliver_at_time: _builtins.int
     marker_type: _builtins.int
     """10-13: the markers of replicated subscriptions; never given to consumers."""
+    txnid_most_bits: _builtins.int
+    """Of its transaction."""
     highest_sequence_id: _builtins.int
     """On a batch: sequence_id is its first message's, this its last one's."""
     null_value: _builtins.bool
@@ -312,10 +318,12 @@ class MessageMetadata(_message.Message):
         uncompressed_size: _builtins.int | None = ...,
         num_messages_in_batch: _builtins.int | None = ...,
         event_time: _builtins.int | None = ...,
+        encryption_param: _builtins.bytes | None = ...,
         partition_key_b64_encoded: _builtins.bool | None = ...,
         ordering_key: _builtins.bytes | None = ...,
         deliver_at_time: _builtins.int | None = ...,
         marker_type: _builtins.int | None = ...,
+        txnid_most_bits: _builtins.int | None = ...,
         highest_sequence_id: _builtins.int | None = ...,
         null_value: _builtins.bool | None = ...,
         uuid: _builtins.str | None = ...,
@@ -324,9 +332,9 @@ class MessageMetadata(_message.Message):
         chunk_id: _builtins.int | None = ...,
         null_partition_key: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["chunk_id", b"chunk_id", "compression", b"compression", "deliver_at_time", b"deliver_at_time", "event_time", b"event_time", "highest_sequence_id", b"highest_sequence_id", "marker_type", b"marker_type", "null_partition_key", b"null_partition_key", "null_value", b"null_value", "num_chunks_from_msg", b"num_chunks_from_msg", "num_messages_in_batch", b"num_messages_in_batch", "ordering_key", b"ordering_key", "partition_key", b"partition_key", "partition_key_b64_encoded", b"partition_key_b64_encoded", "producer_name", b"producer_name", "publish_time", b"publish_time", "replicated_from", b"replicated_from", "sequence_id", b"sequence_id", "total_chunk_msg_size", b"total_chunk_msg_size", "uncompressed_size", b"uncompressed_size", "uuid", b"uuid"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chunk_id", b"chunk_id", "compression", b"compression", "deliver_at_time", b"deliver_at_time", "encryption_param", b"encryption_param", "event_time", b"event_time", "highest_sequence_id", b"highest_sequence_id", "marker_type", b"marker_type", "null_partition_key", b"null_partition_key", "null_value", b"null_value", "num_chunks_from_msg", b"num_chunks_from_msg", "num_messages_in_batch", b"num_messages_in_batch", "ordering_key", b"ordering_key", "partition_key", b"partition_key", "partition_key_b64_encoded", b"partition_key_b64_encoded", "producer_name", b"producer_name", "publish_time", b"publish_time", "replicated_from", b"replicated_from", "sequence_id", b"sequence_id", "total_chunk_msg_size", b"total_chunk_msg_size", "txnid_most_bits", b"txnid_most_bits", "uncompressed_size", b"uncompressed_size", "uuid", b"uuid"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_id", b"chunk_id", "compression", b"compression", "deliver_at_time", b"deliver_at_time", "event_time", b"event_time", "highest_sequence_id", b"highest_sequence_id", "marker_type", b"marker_type", "null_partition_key", b"null_partition_key", "null_value", b"null_value", "num_chunks_from_msg", b"num_chunks_from_msg", "num_messages_in_batch", b"num_messages_in_batch", "ordering_key", b"ordering_key", "partition_key", b"partition_key", "partition_key_b64_encoded", b"partition_key_b64_encoded", "producer_name", b"producer_name", "properties", b"properties", "publish_time", b"publish_time", "replicate_to", b"replicate_to", "replicated_from", b"replicated_from", "sequence_id", b"sequence_id", "total_chunk_msg_size", b"total_chunk_msg_size", "uncompressed_size", b"uncompressed_size", "uuid", b"uuid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_id", b"chunk_id", "compression", b"compression", "deliver_at_time", b"deliver_at_time", "encryption_param", b"encryption_param", "event_time", b"event_time", "highest_sequence_id", b"highest_sequence_id", "marker_type", b"marker_type", "null_partition_key", b"null_partition_key", "null_value", b"null_value", "num_chunks_from_msg", b"num_chunks_from_msg", "num_messages_in_batch", b"num_messages_in_batch", "ordering_key", b"ordering_key", "partition_key", b"partition_key", "partition_key_b64_encoded", b"partition_key_b64_encoded", "producer_name", b"producer_name", "properties", b"properties", "publish_time", b"publish_time", "replicate_to", b"replicate_to", "replicated_from", b"replicated_from", "sequence_id", b"sequence_id", "total_chunk_msg_size", b"total_chunk_msg_size", "txnid_most_bits", b"txnid_most_bits", "uncompressed_size", b"uncompressed_size", "uuid", b"uuid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1183,9 +1191,12 @@ class CommandAck(_message.Message):
     CONSUMER_ID_FIELD_NUMBER: _builtins.int
     ACK_TYPE_FIELD_NUMBER: _builtins.int
     MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    TXNID_MOST_BITS_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     consumer_id: _builtins.int
     ack_type: Global___CommandAck.AckType.ValueType
+    txnid_most_bits: _builtins.int
+    """Of its transaction."""
     request_id: _builtins.int
     """Present where an ACK_RESPONSE is wanted."""
     @_builtins.property
@@ -1196,11 +1207,12 @@ class CommandAck(_message.Message):
         consumer_id: _builtins.int | None = ...,
         ack_type: Global___CommandAck.AckType.ValueType | None = ...,
         message_id: _abc.Iterable[Global___MessageIdData] | None = ...,
+        txnid_most_bits: _builtins.int | None = ...,
         request_id: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ack_type", b"ack_type", "consumer_id", b"consumer_id", "request_id", b"request_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ack_type", b"ack_type", "consumer_id", b"consumer_id", "request_id", b"request_id", "txnid_most_bits", b"txnid_most_bits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack_type", b"ack_type", "consumer_id", b"consumer_id", "message_id", b"message_id", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack_type", b"ack_type", "consumer_id", b"consumer_id", "message_id", b"message_id", "request_id", b"request_id", "txnid_most_bits", b"txnid_most_bits"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -7,7 +7,6 @@ kind. ``parquet.py`` writes them, ``conformance.pipeline`` judges them.
 from __future__ import annotations
 
 import enum
-import hashlib
 
 import msgspec
 
@@ -79,6 +78,15 @@ GRACEFUL_RELOADS = frozenset({UNLOAD, RESTART})
 RELOADS = GRACEFUL_RELOADS | {KILL}
 """The faults after which a topic is reloaded."""
 
+UNSEEN = "unseen"
+"""No fault, but a time in which the recorder did not see what happened to a topic, a kill among other things."""
+
+LOSSES = frozenset({KILL, UNSEEN})
+"""The faults that may lose state that is not persisted."""
+
+PERHAPS_RELOADS = RELOADS | {UNSEEN}
+"""The faults during which a topic may be reloaded."""
+
 FIRST_OF_ALL = (-1, -1)
 """The ledger and entry of a mark-delete before every entry."""
 
@@ -117,15 +125,10 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     chunk_id: int | None = None
     chunks: int | None = None
     digest: int | None = None
-    """The :func:`digest` of the payload."""
+    """The :func:`~conformance.digest.digest` of the payload."""
     size_bytes: int | None = None
     fault: str | None = None
     invoked_ns: int | None
     """When it began; for a dispatch, when the proxy saw it, or None without a proxy."""
     completed_ns: int
     """When it ended; all times of a run are on one monotonic clock."""
-
-
-def digest(payload: bytes) -> int:
-    """The digest of a payload: the first 8 bytes of its BLAKE2b, as a signed number."""
-    return int.from_bytes(hashlib.blake2b(payload, digest_size=8).digest(), "big", signed=True)

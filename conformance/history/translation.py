@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from conformance.digest import digest
 from conformance.history.document import Step
-from conformance.history.recorded import FIRST_OF_ALL, KILL, RESTART, UNLOAD, CallOutcome, Kind, Recorded, digest
+from conformance.history.recorded import FIRST_OF_ALL, KILL, RESTART, UNLOAD, CallOutcome, Kind, Recorded
 from model.events import (
     Acknowledged,
     AllReceived,

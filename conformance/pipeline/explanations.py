@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from conformance.history.about import ByRun
-from conformance.history.recorded import GRACEFUL_RELOADS, RELOADS, CallOutcome, Kind
+from conformance.history.recorded import GRACEFUL_RELOADS, PERHAPS_RELOADS, CallOutcome, Kind
 from conformance.known import KnownDeviation
 from conformance.pipeline.invariants.clusters import Replicated
 from conformance.pipeline.invariants.order import starts
@@ -92,7 +92,7 @@ def _sent_during_recovery(topic: TopicEvents, case: Case) -> bool:
     first, second = case.rows
     since, until = _sent(topic, second)
     return any(
-        name in RELOADS
+        name in PERHAPS_RELOADS
         and _sent(topic, first)[0] <= completed_ns
         and invoked_ns <= until
         and since <= completed_ns + RECOVERY_NS
@@ -112,7 +112,9 @@ def _last_of_its_ledger(topic: TopicEvents, case: Case) -> bool:
     is_last = bool(len(after)) and ledger[after[0]] != ledger[first]
     is_it = _id(topic, first) == _id(topic, second)
     is_highest = is_it and bool(np.all(topic.numbers("sequence_id", -1)[between] <= _id(topic, first)))
-    return is_last and is_highest and _had_fault(topic, RELOADS, _sent(topic, first)[0], _sent(topic, second)[1])
+    return (
+        is_last and is_highest and _had_fault(topic, PERHAPS_RELOADS, _sent(topic, first)[0], _sent(topic, second)[1])
+    )
 
 
 def _second_begins_later(topic: TopicEvents, case: Case) -> bool:
@@ -132,7 +134,7 @@ def _reloaded_there(topic: TopicEvents, case: Case) -> bool:
     """The topic was reloaded in the cluster that has both copies, after the send of the message began."""
     assert isinstance(topic, Replicated)
     sent_ns, _ = _sent(topic, case.rows[0])
-    return _had_fault(topic.cluster_of(case.rows[1]), RELOADS, sent_ns, NEVER)
+    return _had_fault(topic.cluster_of(case.rows[1]), PERHAPS_RELOADS, sent_ns, NEVER)
 
 
 def _too_large_to_replicate(topic: TopicEvents, case: Case) -> bool:
@@ -163,7 +165,7 @@ def _sent_again_without_its_last(topic: TopicEvents, case: Case) -> bool:
 def _reloaded_while_sent(topic: TopicEvents, case: Case) -> bool:
     """The topic was reloaded during the send of the message, and its last chunk is not in the log."""
     message = case.rows[0]
-    return not len(_last_chunks(topic, message)) and _had_fault(topic, RELOADS, *_sent(topic, message))
+    return not len(_last_chunks(topic, message)) and _had_fault(topic, PERHAPS_RELOADS, *_sent(topic, message))
 
 
 def _only_its_first(topic: TopicEvents, case: Case) -> bool:
@@ -191,7 +193,9 @@ def _unloaded_as_ledger_opened(topic: TopicEvents, case: Case) -> bool:
     for name, invoked_ns, _ in topic.faults:
         if name not in GRACEFUL_RELOADS or not topic.invoked[earlier] <= invoked_ns <= topic.completed[later]:
             continue
-        loaded_ns = max((ends for other, _, ends in topic.faults if other in RELOADS and ends < invoked_ns), default=-1)
+        loaded_ns = max(
+            (ends for other, _, ends in topic.faults if other in PERHAPS_RELOADS and ends < invoked_ns), default=-1
+        )
         since = acks[(topic.invoked[acks] > loaded_ns) & (topic.invoked[acks] <= invoked_ns)]
         opened = topic.invoked[since].min(initial=NEVER)
         if topic.invoked[earlier] > loaded_ns and opened >= invoked_ns - CURSOR_OPENS_NS and len(since):

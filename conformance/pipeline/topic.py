@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conformance.history.recorded import KILL, CallOutcome, Kind
+from conformance.history.recorded import LOSSES, CallOutcome, Kind
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -351,7 +351,7 @@ class TopicEvents:
         """Which rows show a cursor's state that a kill may have undone: from the bound before the kill to its end."""
         flags = np.zeros(len(rows), dtype=np.bool_)
         for name, invoked_ns, completed_ns in self.faults:
-            if name == KILL:
+            if name in LOSSES:
                 earliest_ns = invoked_ns - self.setting.persisted_after_of(self.identity[0])
                 flags |= (self.completed[rows] >= earliest_ns) & (self.invoked[rows] <= completed_ns)
         return flags

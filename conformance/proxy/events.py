@@ -30,6 +30,31 @@ class ChunkFields(Struct, frozen=True, gc=False):
     total_size_bytes: int
 
 
+class MessageFields(Struct, frozen=True, gc=False):
+    """One message of an entry; ``batch_index`` -1: it is not in a batch. ``digest``: of its payload, as stored."""
+
+    batch_index: int
+    sequence_id: int
+    key: str | None
+    digest: int | None
+    """None for a chunk, unless it is the last one of a message that passed whole: then that of the whole payload."""
+    size_bytes: int
+
+
+class Contents(Struct, frozen=True):
+    """What a SEND or MESSAGE carries."""
+
+    messages: tuple[MessageFields, ...]
+    key: str | None
+    """The entry's key, by which the broker chooses a consumer; that of a message in a batch may be another."""
+    batch_size: int = 0
+    """How many messages the batch has, including those that compaction removed; 0: it is no batch."""
+    is_delayed: bool = False
+    is_transactional: bool = False
+    is_whole: bool = True
+    """Whether, with a chunk, all of its message have passed on this connection, in order."""
+
+
 class Command(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="command"):
     """One command, recorded when it is decided whether it passes; fields that it lacks are None.
 
@@ -68,6 +93,17 @@ class Command(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="comman
     """The error's name in the protocol."""
     digest: str | None = None
     """Of the payload on the wire, if the proxy records digests."""
+    contents: Contents | None = None
+    """If the proxy records contents; None also if they cannot be read."""
+    ack_sets: tuple[tuple[int, ...], ...] = ()
+    """Of MESSAGE and ACK, for each position the words of its ack set; empty if no position has one."""
+    is_transactional: bool | None = None
+    """Of an ACK."""
+    subscription: str | None = None
+    """Of SUBSCRIBE, as are the next three."""
+    subscription_type: str | None = None
+    is_durable: bool | None = None
+    is_replicated: bool | None = None
 
 
 class ConnectionOpened(Struct, frozen=True, kw_only=True, tag="opened"):

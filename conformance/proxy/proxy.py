@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from conformance.clients.security.service import Service
-from conformance.clients.security.transport import addresses_of, tls_context
+from conformance.clients.security.transport import address, addresses_of, tls_context
 from conformance.clients.wire.frames import MAX_FRAME_SIZE_BYTES
 from conformance.harness_error import HarnessError
 from conformance.proxy.addresses import NAMING, rerouted
@@ -40,7 +40,7 @@ def _ignore(_event: Event) -> None:
 
 
 class Proxy:
-    """Listens from its construction until it is stopped. Its public methods are for any thread but its own."""
+    """Listens from its construction until it is stopped. Its public methods are for any thread."""
 
     def __init__(
         self,
@@ -50,12 +50,15 @@ class Proxy:
         host: str = HOST,
         port: int = 0,
         with_digests: bool = False,
+        with_contents: bool = False,
         max_frame_size_bytes: int = MAX_FRAME_SIZE_BYTES,
     ) -> None:
         """``service``: the brokers', which may be down for a while.
 
         ``record`` is called with each event on the proxy's thread, and may not take long; ``port`` 0 is any that is
-        free at ``host``. ``with_digests``: payloads are recorded by digest. ``max_frame_size_bytes``: more is no frame.
+        free at ``host``. ``with_digests``: payloads are recorded by digest; ``with_contents``: so is each message in
+        them, with its key and sequence id. ``max_frame_size_bytes``: more is no frame.
+
         Raises :class:`HarnessError` if it cannot listen there.
         """
         self._behind = Service.of(service)
@@ -63,6 +66,7 @@ class Proxy:
         self.tls: ssl.SSLContext | None = tls_context(self._behind.security) if self._behind.is_tls else None
         self.record = record
         self.with_digests = with_digests
+        self.with_contents = with_contents
         self.max_frame_size_bytes = max_frame_size_bytes
         self.sessions: set[ProxiedConnection] = set()
         self.ends: set[End] = set()
@@ -96,7 +100,10 @@ class Proxy:
         self.stop()
 
     def inject(self, fault: Fault) -> ArmedFault:
-        """Set a fault; it counts from now on. Raises :class:`HarnessError` for one that could never fire."""
+        """Set a fault; it counts from now on. ``record`` may call it, too.
+
+        Raises :class:`HarnessError` for one that could never fire.
+        """
         require_sensible(fault)
         return self._ask(lambda: self._arm(fault))
 
@@ -133,7 +140,12 @@ class Proxy:
             self._thread.join(_ANSWER_TIMEOUT_S)
             if self._thread.is_alive():
                 raise HarnessError("the proxy does not stop")
-        self._check()
+        self.check()
+
+    def check(self) -> None:
+        """Raises :class:`HarnessError` if the proxy failed."""
+        if self._failure is not None:
+            raise HarnessError(self._failure)
 
     # ----------------------------------------------------------------------- on its own thread, for sessions and halves
 
@@ -204,9 +216,10 @@ class Proxy:
 
     def _listen(self, targets: Targets, port: int = 0) -> str:
         """Bind a port for these addresses of a broker, without accepting clients yet."""
-        listener = socket.create_server((self._host, port))
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        listener = socket.create_server((self._host, port), family=family)
         self._listeners.append((listener, targets))
-        url = f"pulsar://{self._host}:{listener.getsockname()[1]}"
+        url = f"pulsar://{address(self._host, listener.getsockname()[1])}"
         self._routes[url] = url
         return url
 
@@ -244,10 +257,6 @@ class Proxy:
         self._failure = f"the proxy failed: {context.get('exception') or context['message']!r}"
         self._stopping.set()
 
-    def _check(self) -> None:
-        if self._failure is not None:
-            raise HarnessError(self._failure)
-
     def _ask(self, do: Callable[[], _T]) -> _T:
         """Run something on the proxy's thread."""
         answer: Future[_T] = Future()
@@ -258,12 +267,14 @@ class Proxy:
             except Exception as error:  # noqa: BLE001 - the calling thread raises it
                 answer.set_exception(error)
 
-        self._check()
+        self.check()
+        if threading.current_thread() is self._thread:
+            return do()
         try:
             self._loop.call_soon_threadsafe(run)
             return answer.result(_ANSWER_TIMEOUT_S)
         except (RuntimeError, TimeoutError):
-            self._check()
+            self.check()
             raise HarnessError(
                 "the proxy has been stopped" if not self._thread.is_alive() else "the proxy is stuck"
             ) from None

@@ -28,6 +28,7 @@ class House(Guard, Protocol):
 
     tls: ssl.SSLContext | None
     with_digests: bool
+    with_contents: bool
     max_frame_size_bytes: int
     sessions: set[ProxiedConnection]
     ends: set[End]
@@ -121,7 +122,7 @@ class ProxiedConnection:
         house = self.house
         self.number = house.next_connection()
         house.came_from(self.broker.port)
-        reader = Reader(with_digests=house.with_digests)
+        reader = Reader(with_digests=house.with_digests, with_contents=house.with_contents)
         client, broker = self.client.transport, self.broker.transport
         size = house.max_frame_size_bytes
         self._lanes["client"] = HalfConnection(

@@ -51,6 +51,7 @@ BAD = (
 ENDING = {
     "check": ("--broker", "no such"),
     "soak": ("--broker", "no such"),
+    "tap": ("--history", "missing", "--broker", "no such"),
     "replay": ("no such", "--broker", "4.0.8"),
     "defects": ("no-such",),
     "explore": ("--list",),

@@ -53,6 +53,13 @@ BAD_INPUT = (
     "replay missing.json --broker 4.0.8",
     "replay history.json",
     "verify history --settled 9s",
+    "tap --broker localhost:6650",
+    "tap --history h",
+    "tap --broker localhost:6650 --history h --listen 6651",
+    "tap --broker localhost:6650 --history h --listen 0.0.0.0:6651",
+    "tap --broker http://localhost:8080 --history h",
+    "tap --broker localhost:6650 --admin pulsar://localhost:6650 --history h",
+    "tap --broker localhost:6650 --history taken",
     "chek",
     "check --defect no-such",
     "explore --variant no-such",
@@ -198,7 +205,7 @@ def test_a_history_that_cannot_be_compacted_is_one_sentence(spoiled: bool, sente
     assert len(ran.err.splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", ["", "check", "replay", "soak", "defects", "verify", "clean"])
+@pytest.mark.parametrize("command", ["", "check", "replay", "soak", "tap", "defects", "verify", "clean"])
 def test_the_help_is(command: str, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     ran = run("holds", *command.split(), "--help", folder=tmp_path, environment={"LINES": "40"})
     assert (ran.status, ran.err) == (0, "")

@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from conformance.digest import digest
 from conformance.harness_error import HarnessError
 from conformance.history import parquet
 from conformance.history.parquet import HistoryWriter, bucket_of, table_of
-from conformance.history.recorded import CallOutcome, Kind, Recorded, digest
+from conformance.history.recorded import CallOutcome, Kind, Recorded
 from tests.history.samples import event
 from tests.waits import eventually
 

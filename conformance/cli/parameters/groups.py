@@ -10,7 +10,7 @@ import click
 from conformance.clients.security.options import NAMES
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Broker and client": ("broker", "brokers", "bookies", "settings", "setting", "defect", "client"),
+    "Broker and client": ("listen", "broker", "admin", "brokers", "bookies", "settings", "setting", "defect", "client"),
     "What to run": (
         *("rules", "machines", "budget", "times", "shorten", "lanes", "seed", "known", "coverage", "dry-run"),
         *("good", "bad", "releases", "command", "baseline"),

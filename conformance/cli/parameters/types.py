@@ -14,6 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from conformance.drivers import NAME
+from conformance.harness_error import HarnessError
 from model.rules import names
 from model.rules.catalogue import FAMILIES, RULES, Selection, selection
 
@@ -25,6 +26,8 @@ _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h)")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 LONGEST_S = 30 * 24 * 3600.0
 """The longest duration of any command; a longer one is a typing error."""
+
+EVERY_INTERFACE = ("0.0.0.0", "::")
 
 _SETTING = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)=(?P<value>[^\r\n]*)")
 _RELEASE = re.compile(r"\d+\.\d+\.\d+([A-Za-z0-9.-]*)")
@@ -159,6 +162,44 @@ class SettingParameter(click.ParamType[tuple[str, str]]):
         if found is None:
             self.fail(f"{value!r} is no setting; write it like maxMessageSize=10240", param, ctx)
         return found["name"], found["value"]
+
+
+class HostAndPort(click.ParamType[tuple[str, int]]):
+    """An address to listen at, which clients can be told."""
+
+    name = "host:port"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        from conformance.clients.security.transport import addresses_of
+
+        if isinstance(value, tuple):
+            return value
+        try:
+            ((host, port),) = addresses_of(f"pulsar://{value}")
+        except (HarnessError, ValueError):
+            self.fail(f"{value!r} is no address; write it like localhost:6651", param, ctx)
+        if host in EVERY_INTERFACE:
+            self.fail(f"{value!r} is no address that clients can connect to; name one of this machine's", param, ctx)
+        return host, port
+
+
+class ServiceUrl(click.ParamType[str]):
+    """The URL of a service; one without a scheme has the first."""
+
+    name = "url"
+
+    def __init__(self, *schemes: str) -> None:
+        self.schemes = schemes
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from conformance.clients.security.transport import addresses_of
+
+        url = value if "://" in value else f"{self.schemes[0]}://{value}"
+        try:
+            addresses_of(url, self.schemes)
+        except HarnessError as error:
+            self.fail(str(error), param, ctx)
+        return str(url)
 
 
 class SparkOption(click.ParamType[tuple[str, str]]):

@@ -21,7 +21,8 @@ from conformance.clients.outcomes import (
     position_of,
 )
 from conformance.clients.wire.connection import Connection, Request
-from conformance.clients.wire.frames import Frame, decode_batch
+from conformance.clients.wire.entries import is_left, parts_of
+from conformance.clients.wire.frames import Frame
 from conformance.harness_error import HarnessError
 from conformance.wait import Deadline
 from model.log import Position
@@ -51,7 +52,7 @@ class WireDelivery:
     @property
     def acknowledged(self) -> frozenset[int]:
         """The indexes of its batch that are acknowledged according to the ack set."""
-        return frozenset(index for index in range(self.batch_size) if not _is_left(index, self.ack_set))
+        return frozenset(index for index in range(self.batch_size) if not is_left(index, self.ack_set))
 
     @property
     def is_first_of_entry(self) -> bool:
@@ -341,21 +342,13 @@ class WireConsumer:
 def deliveries_of(message: pb.CommandMessage, metadata: pb.MessageMetadata, payload: bytes) -> Iterable[WireDelivery]:
     """An entry's messages that are not acknowledged yet.
 
-    Raises :class:`conformance.clients.wire.frames.MalformedFrame` for an invalid batch, and :class:`HarnessError` for a
-    compressed one: the suite sends none. A single message is returned as stored.
+    Raises :class:`conformance.clients.wire.frames.MalformedFrame` for an invalid batch, and :class:`HarnessError` for
+    one that cannot be read. A single message is returned as stored.
     """
-    if metadata.compression != pb.NONE and metadata.HasField("num_messages_in_batch"):
-        raise HarnessError("a compressed batch was delivered; the wire client cannot read those")
     position = position_of(message.message_id)
     if position is None:
         raise HarnessError("a message was delivered without a position")
     ack_set = tuple(message.ack_set)
-    inside: Sequence[tuple[int, pb.SingleMessageMetadata | None, bytes]]
-    if metadata.HasField("num_messages_in_batch"):
-        batch = decode_batch(payload, metadata.num_messages_in_batch)
-        inside = [(index, single, part) for index, (single, part) in enumerate(batch) if _is_left(index, ack_set)]
-    else:
-        inside = [(-1, None, payload)]
     return (
         WireDelivery(
             position=position,
@@ -365,9 +358,10 @@ def deliveries_of(message: pb.CommandMessage, metadata: pb.MessageMetadata, payl
             ack_set=ack_set,
             metadata=metadata,
             single=single,
-            payload=part,
+            payload=bytes(part),
         )
-        for index, single, part in inside
+        for index, single, part in parts_of(metadata, payload)
+        if single is None or is_left(index, ack_set)
     )
 
 
@@ -375,14 +369,7 @@ def _size_of(frame: Frame) -> int:
     """How many permits an entry uses: the messages in it that are not acknowledged."""
     assert frame.metadata is not None, "the codec gives every MESSAGE its metadata"
     size, ack_set = frame.metadata.num_messages_in_batch, tuple(frame.command.message.ack_set)
-    return sum(_is_left(index, ack_set) for index in range(size)) if ack_set else size
-
-
-def _is_left(index: int, ack_set: Sequence[int]) -> bool:
-    if not ack_set:
-        return True
-    word, bit = divmod(index, 64)
-    return word < len(ack_set) and bool(ack_set[word] >> bit & 1)
+    return sum(is_left(index, ack_set) for index in range(size)) if ack_set else size
 
 
 def _acknowledged_id(what: Position | PartOfBatch) -> pb.MessageIdData:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from conformance.history.recorded import RELOADS, CallOutcome, Kind
+from conformance.history.recorded import PERHAPS_RELOADS, CallOutcome, Kind
 from conformance.pipeline.invariants.chunking import whole_chunks
 from conformance.pipeline.invariants.order import are_of_type
 from conformance.pipeline.invariants.pending_acks import at_one_consumer
@@ -178,7 +178,7 @@ def _late(topic: TopicEvents, subscription: int) -> Evidence:
     begins = topic.at_a_position(topic.of(subscription, topic.rows(Kind.BEGIN)))
     if len(begins) != 1 or len(topic.of(subscription, topic.rows(Kind.SEEK, Kind.SKIP))):
         return NOTHING
-    reloaded_ns = min((invoked_ns for name, invoked_ns, _ in topic.faults if name in RELOADS), default=NEVER)
+    reloaded_ns = min((invoked_ns for name, invoked_ns, _ in topic.faults if name in PERHAPS_RELOADS), default=NEVER)
     readings = topic.at_a_position(topic.of(subscription, topic.rows(Kind.CURSOR, outcomes=[CallOutcome.OK])))
     readings = readings[topic.completed[readings] < reloaded_ns]
     acks = topic.rows(Kind.ACK, Kind.ACK_CUMULATIVE, outcomes=[CallOutcome.OK])

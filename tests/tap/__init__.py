@@ -1,0 +1,1 @@
+"""Tests of the tap: applications that nobody changed, through it."""
