@@ -18,6 +18,7 @@ from typing import Final, Literal, Protocol, assert_never
 from conformance.clients.driver.connect import PULSAR_CLIENT, client_info
 from conformance.clients.driver.protocol import Feature
 from conformance.tenancy.cluster_settings import CLASSIC
+from model.events import Skipped
 from model.operations import (
     AnyOperation,
     Consume,
@@ -32,7 +33,7 @@ from model.operations import (
 from model.read_operations import AnalyzeBacklog, ExamineMessage, FindByTime, ReadMessage
 from model.rules.catalogue import CATALOGUE
 from model.rules.rule import Decided
-from model.subscription_operations import Expire, NackRepeatedly, ResetCursor, Seek, Subscribe
+from model.subscription_operations import Acknowledge, Expire, Nack, NackRepeatedly, ResetCursor, Seek, Subscribe
 from model.subscriptions.due import OF_DRAINING
 
 LARGEST_ENTRIES: Final = 100
@@ -439,3 +440,17 @@ def _why_no_dispatcher(kind: Literal["draining", "classic"], broker: BrokerTrait
     if broker.runtime is None:
         return f"the topics of this cluster have no {implementation}, and the role may not read its settings"
     return f"this release has no {implementation}"
+
+
+def lacking(operation: Acknowledge | Nack) -> Skipped | None:
+    """Why the client in use cannot perform it; None if it can."""
+    feature: Feature | None
+    match operation:
+        case Acknowledge(cumulative=is_cumulative):
+            feature = "cumulative-ack" if is_cumulative else None
+        case Nack(nth=nth):
+            feature = "redeliver" if nth is None else "nack"
+    client = client_info()
+    if feature is None or feature in client.features:
+        return None
+    return Skipped(f"{client.name} {client.version} does not have {feature}")

@@ -21,6 +21,7 @@ from conformance.clients.admin.stored_log import last_stored
 from conformance.clients.outcomes import ServerRefused
 from conformance.clients.security.service import Service
 from conformance.clients.wire import read_log as logs
+from conformance.lockstep.capabilities import lacking
 from conformance.lockstep.chunking.consumers import ChunkConsumer
 from conformance.lockstep.chunking.producers import CraftingSession, WatchedSession
 from conformance.lockstep.world import World
@@ -141,7 +142,7 @@ class Chunks:
             case Subscribe():
                 return self._subscribe(operation, self._topics[operation.topic])
             case Acknowledge() | Nack():
-                return self._ask(operation, self._consumers[operation.consumer])
+                return lacking(operation) or self._ask(operation, self._consumers[operation.consumer])
             case CloseConsumer(name):
                 return self._leave(name, crashes=False)
             case CrashConsumer(name):

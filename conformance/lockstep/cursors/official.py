@@ -10,11 +10,10 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from conformance.clients.driver.connect import client_info
 from conformance.clients.driver.interface import OfficialDelivery
-from conformance.clients.driver.protocol import Feature
 from conformance.clients.handles import OfficialConsumerHandle, SubscriptionConfig, aborted_on_error
 from conformance.clients.security.service import Service
+from conformance.lockstep.capabilities import lacking
 from conformance.lockstep.cursors.batch_acknowledger import BatchAcknowledger
 from conformance.lockstep.cursors.consumers import IN_ORDER
 from conformance.lockstep.positions import Positions
@@ -197,13 +196,4 @@ class OfficialMember:
 
 def lacking_at(member: object, operation: Acknowledge | Nack) -> Skipped | None:
     """Why its client cannot perform it; None if it can."""
-    feature: Feature | None
-    match operation:
-        case Acknowledge(cumulative=is_cumulative):
-            feature = "cumulative-ack" if is_cumulative else None
-        case Nack(nth=nth):
-            feature = "redeliver" if nth is None else "nack"
-    if feature is None or not isinstance(member, OfficialMember):
-        return None
-    client = client_info()
-    return None if feature in client.features else Skipped(f"{client.name} {client.version} does not have {feature}")
+    return lacking(operation) if isinstance(member, OfficialMember) else None

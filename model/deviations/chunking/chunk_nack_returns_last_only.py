@@ -15,10 +15,10 @@ ENTRY = Deviation(
     aliases=("chunk-last-given-back",),
     rule="CHUNK-07",
     statement="For a nacked chunked message of a Shared or Key_Shared subscription, pulsar-client requests redelivery of the last chunk only. The message is not redelivered until the consumer leaves.",
-    cause="The negative acknowledgment uses the message id of a chunked message, which is the id of its last chunk (pulsar-client 3.13.0).",
+    cause="The negative acknowledgment uses the message id of a chunked message, which is the id of its last chunk (pulsar-client 3.13.0). NegativeAcksTracker of the Java client keeps ledger and entry of the last chunk, and makes a plain message id of them; the tracker of chunks does not know that one (4.0.8).",
     side="client",
-    clients={"official": "<=3.13.0"},
-    seen=("pulsar-client 3.13.0",),
+    clients={"official": "<=3.13.0", "java": "==4.0.8"},
+    seen=("pulsar-client 3.13.0", "Java client 4.0.8"),
     shadow=Shadow(
         name="test_a_client_requests_redelivery_of_at_least_the_last_chunk_of_each_nacked_message",
         by="small history",
