@@ -23,7 +23,6 @@ def requested(
     state: Chunking,
     operation: Acknowledge | Nack,
     outcome: Acknowledged | RedeliveryRequested,
-    known: frozenset[str],
 ) -> Judged:
     """An application acknowledged or nacked messages. The proxy recorded the commands of its client."""
     name = operation.consumer
@@ -42,7 +41,7 @@ def requested(
     def unacknowledged(after: Chunking) -> Judged:
         return Allowed(after.with_consumer(name, replace(after.consumers[name], unacknowledged=rest)), exercised)
 
-    return asked.then(lambda _: all_passed(state, outcome.traffic, known)).then(unacknowledged)
+    return asked.then(lambda _: all_passed(state, outcome.traffic)).then(unacknowledged)
 
 
 def _without(consumer: TrackedConsumer, chosen: list[Pair]) -> tuple[Pair, ...]:
@@ -114,14 +113,13 @@ def _of_client(because: str) -> Broken:
 
 
 @carries("CHUNK-07")
-def backlog_read(
-    state: Chunking, subscription_id: SubscriptionId, outcome: UnacknowledgedRead, known: frozenset[str]
-) -> Judged:
+def backlog_read(state: Chunking, subscription_id: SubscriptionId, outcome: UnacknowledgedRead) -> Judged:
     """According to the stats exactly the acknowledged entries are acknowledged. An unload may lose some acks."""
-    judged = all_passed(state, outcome.traffic, known)
-    if isinstance(judged, Broken):
-        return judged
-    state = judged.state
+    return all_passed(state, outcome.traffic).then(lambda after: _compared(after, subscription_id, outcome))
+
+
+@carries("CHUNK-07")
+def _compared(state: Chunking, subscription_id: SubscriptionId, outcome: UnacknowledgedRead) -> Judged:
     subscription = state.subscriptions[subscription_id]
     unacknowledged = frozenset(outcome.positions)
     log = [entry.position for entry in state.topics[subscription_id.topic].log]
@@ -145,19 +143,17 @@ def backlog_read(
         if any(e.part.is_chunk and e.position in after.acknowledged for e in state.topics[subscription_id.topic].log)
         else ()
     )
-    return Allowed(
-        state.with_subscription(subscription_id, after), exercised, excused=("CHUNK-07",) if lost else ()
-    ).after(judged)
+    return Allowed(state.with_subscription(subscription_id, after), exercised, excused=("CHUNK-07",) if lost else ())
 
 
-def cursor_moved(
-    state: Chunking, subscription_id: SubscriptionId, outcome: CursorMoved, known: frozenset[str]
-) -> Judged:
+def cursor_moved(state: Chunking, subscription_id: SubscriptionId, outcome: CursorMoved) -> Judged:
     """An administrator moved a cursor. Document 003 judges that; here it is taken as it is."""
-    judged = all_passed(state, outcome.traffic, known)
-    if isinstance(judged, Broken):
-        return judged
-    state = judged.state
+    return all_passed(state, outcome.traffic).then(
+        lambda after: Allowed(_cursor_moved(after, subscription_id, outcome))
+    )
+
+
+def _cursor_moved(state: Chunking, subscription_id: SubscriptionId, outcome: CursorMoved) -> Chunking:
     subscription = state.subscriptions[subscription_id]
     unacknowledged = frozenset(outcome.after)
     passed_over, taken_back = set(outcome.before) - unacknowledged, unacknowledged - set(outcome.before)
@@ -170,4 +166,4 @@ def cursor_moved(
     state = state.with_subscription(subscription_id, after)
     for name, consumer in state.consumers_of(subscription_id):
         state = state.with_consumer(name, replace(consumer, holds=consumer.holds & unacknowledged))
-    return judged.of(state)
+    return state

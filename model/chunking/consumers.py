@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from model.chunking import deliveries, dispatch
-from model.chunking.evidence import ByClient, DeliveredLate, DiscardedNotRequested
+from model.chunking.evidence import ByClient, ChunksUndispatched, DeliveredLate, DiscardedNotRequested
 from model.chunking.state import (
     AssembledMessage,
     Chunking,
@@ -16,78 +16,69 @@ from model.chunking.state import (
     TrackedConsumer,
 )
 from model.chunking.stored_chunks import wholes
-from model.excuses import DEVIATIONS
-from model.excuses.chunking import CHUNK_ASSIGNED_BEYOND_PERMITS
-from model.judgement import Allowed, Broken, in_turn, overdue
-from model.log import Position
+from model.judgement import HOLDS, Allowed, Broken, in_turn
 from model.rules.catalogue import carries
-from model.traffic import CommandAck, CommandSubscribe, Delivery, LoggedPart, Traffic
+from model.traffic import CommandAck, CommandMessage, Delivery, Traffic
 from model.vocabulary import IN_ORDER, SubscriptionId
 
 Judged = Allowed[Chunking] | Broken
 Pairs = list[tuple[Delivery, AssembledMessage]]
 
 
-def passed(state: Chunking, traffic: Traffic, known: frozenset[str], *, is_read: bool = False) -> Judged:
+def passed(state: Chunking, traffic: Traffic, *, is_read: bool = False) -> Judged:
     """Judges the commands between the broker and a consumer; deliveries to the application are judged separately."""
+    judged = dispatch.met(state, traffic.consumer, traffic.commands, is_read=is_read)
+    return judged.then(lambda after: Allowed(_with_client(after, traffic)))
+
+
+def _with_client(state: Chunking, traffic: Traffic) -> Chunking:
     consumer = state.consumers[traffic.consumer]
-    subscription_id = SubscriptionId(consumer.topic, consumer.subscription)
-    met = dispatch.met(
-        state.topics[subscription_id.topic],
-        state.subscriptions[subscription_id],
-        traffic.consumer,
-        consumer,
-        traffic.commands,
-        known,
-        is_read=is_read,
-    )
-    if isinstance(met, Broken):
-        return met
-    subscription, consumer, deviations = met
-    consumer = replace(consumer, client=deliveries.met(consumer.client, traffic.commands))
-    state = state.with_subscription(subscription_id, subscription).with_consumer(traffic.consumer, consumer)
-    if any(isinstance(command, CommandSubscribe) for command in traffic.commands):
-        state = state.with_reassigned_hashes(subscription_id)
-    return Allowed(state, (), deviations)
+    client = deliveries.met(consumer.client, traffic.commands)
+    return state.with_consumer(traffic.consumer, replace(consumer, client=client))
 
 
-def all_passed(state: Chunking, traffic: Sequence[Traffic], known: frozenset[str]) -> Judged:
+def all_passed(state: Chunking, traffic: Sequence[Traffic]) -> Judged:
     """The same for several consumers."""
     there = [one for one in traffic if one.consumer in state.consumers]
-    return in_turn(state, [partial(passed, traffic=one, known=known) for one in there])
+    return in_turn(state, [partial(passed, traffic=one) for one in there])
 
 
-def gathered(
-    state: Chunking, subscription_id: SubscriptionId, traffic: Sequence[Traffic], known: frozenset[str]
-) -> Judged:
+def gathered(state: Chunking, subscription_id: SubscriptionId, traffic: Sequence[Traffic]) -> Judged:
     """Everything due was received, and the log was read after that."""
     there = [one for one in traffic if one.consumer in state.consumers]
-    received = in_turn(
-        state, [partial(_received, subscription_id=subscription_id, traffic=one, known=known) for one in there]
+    received = in_turn(state, [partial(_received, subscription_id=subscription_id, traffic=one) for one in there])
+    return received.then(lambda after: _all_came(after, subscription_id))
+
+
+def _received(state: Chunking, subscription_id: SubscriptionId, traffic: Traffic) -> Judged:
+    before = state.subscriptions[subscription_id]
+    return passed(state, traffic, is_read=True).then(
+        lambda after: _delivered(_caught_up(after, traffic), subscription_id, before, traffic)
     )
-    return received.then(lambda after: _all_came(after, subscription_id, known))
 
 
-def _received(state: Chunking, subscription_id: SubscriptionId, traffic: Traffic, known: frozenset[str]) -> Judged:
+def _caught_up(state: Chunking, traffic: Traffic) -> Chunking:
+    """An ordered consumer was sent everything, unless the last entry that it was sent is not the next one."""
+    consumer = state.consumers[traffic.consumer]
+    sent = [one.position for one in traffic.commands if isinstance(one, CommandMessage)]
+    if consumer.kind not in IN_ORDER or sent[-1:] not in ([], [consumer.last]):
+        return state
+    return state.with_consumer(traffic.consumer, replace(consumer, last=max(consumer.holds, default=consumer.last)))
+
+
+def _delivered(state: Chunking, subscription_id: SubscriptionId, before: ChunkSubscription, traffic: Traffic) -> Judged:
+    """What the client delivered and acknowledged. ``before``: the subscription before that."""
     name = traffic.consumer
-    judged = passed(state, traffic, known, is_read=True)
-    if isinstance(judged, Broken):
-        return judged
-    after = judged.state
-    before = after.consumers[name]
-    if state.consumers[name].asked_after is not None and not judged.deviations:
-        # Both reads have ended: the next entry is the one after all that they sent.
-        last = max(before.holds, default=before.last) if before.skipped else before.last
-        before = replace(before, asked_after=None, last=last)
-    if (unasked := _acknowledged_unasked(before, state.subscriptions[subscription_id], traffic)) is not None:
+    consumer = state.consumers[name]
+    if (unasked := _acknowledged_unasked(consumer, before, traffic)) is not None:
         return unasked
-    compared = deliveries.compared(name, before, traffic.received, _digests(after.topics[subscription_id.topic]))
+    compared = deliveries.compared(name, consumer, traffic.received, _digests(state.topics[subscription_id.topic]))
     if isinstance(compared, Broken):
         return compared
-    consumer, pairs = compared
-    exercised = tuple(sorted({*before.client.rules, *_exercised_by(consumer, pairs)}))
-    ordered = _in_order(after.with_consumer(name, consumer), subscription_id, name, pairs)
-    return Allowed(None, exercised).after(judged).then(lambda _: ordered)
+    after, pairs = compared
+    exercised = tuple(sorted({*consumer.client.rules, *_exercised_by(after, pairs)}))
+    ordered = _in_order(state.with_consumer(name, after), subscription_id, name, pairs)
+    return Allowed(None, exercised).then(lambda _: ordered)
 
 
 @carries("CHUNK-08")
@@ -184,77 +175,31 @@ def _exercised_by(consumer: TrackedConsumer, pairs: Pairs) -> set[str]:
     return rules
 
 
-def _starved(
-    state: Chunking,
-    subscription_id: SubscriptionId,
-    there: Mapping[str, TrackedConsumer],
-    owed: Sequence[Position],
-    known: frozenset[str],
-    *,
-    is_stuck: bool,
-) -> tuple[ChunkSubscription, Broken]:
-    """Due entries were not dispatched: the rule that this breaks, and what is known of the subscription then.
-
-    ``is_stuck``: there is a chunk that the broker cannot assign.
-    """
-    topic, before = state.topics[subscription_id.topic], state.subscriptions[subscription_id]
-    broken = dispatch.starved(subscription_id, topic, list(there.values()), owed, known, is_stuck=is_stuck)
-    stalled, after = before.beyond_permits, replace(before, beyond_permits=None)
-    continues = stalled is not None and stalled[0] == owed[0] and stalled[1] <= there.keys()
-    if continues and _is_better(CHUNK_ASSIGNED_BEYOND_PERMITS, broken, known):
-        # Permits do not end the stall.
-        broken = overdue(DEVIATIONS[CHUNK_ASSIGNED_BEYOND_PERMITS].broken(broken.because))
-    if broken.deviation == CHUNK_ASSIGNED_BEYOND_PERMITS:
-        after = replace(after, beyond_permits=(owed[0], dispatch.holders(topic, there, owed[0])))
-    is_all_up_to = [one.position for one in topic.log if one.position <= owed[-1]] == owed
-    is_skipped = before.is_as_created and is_all_up_to
-    if is_skipped and _is_better(dispatch.CREATED_CURSOR_PERSISTED_AT_LATEST, broken, known):
-        broken = overdue(Broken(broken.rule, broken.because, dispatch.CREATED_CURSOR_PERSISTED_AT_LATEST, "broker"))
-        after = replace(after, acknowledged=before.acknowledged.union(owed))
-    return after, broken
-
-
-def _is_better(deviation: str, broken: Broken, known: frozenset[str]) -> bool:
-    """Whether a deviation explains a violation that has no name, or is known while that is not."""
-    return broken.deviation is None or (deviation in known and broken.deviation not in known)
-
-
-def _all_came(state: Chunking, subscription_id: SubscriptionId, known: frozenset[str]) -> Judged:
+def _all_came(state: Chunking, subscription_id: SubscriptionId) -> Judged:
     """No due entry is missing, and discarded entries were requested again."""
-    subscription = state.subscriptions[subscription_id]
-    for name, consumer in state.consumers_of(subscription_id):
-        if consumer.is_reassigning:
-            reassigned = replace(consumer, is_reassigning=False, reassigned=consumer.holds)
-            state = state.with_consumer(name, reassigned)
     there = dict(state.consumers_of(subscription_id))
-    deviations: list[str] = []
     if not there:
         return Allowed(state)
-    kind = next(iter(there.values())).kind
-    left, holds = state.left(subscription_id), [one.holds for one in there.values()]
-    together = dispatch.together(left, there, known) if kind not in IN_ORDER else Allowed(None)
-    if isinstance(together, Broken):
-        return together
-    deviations.extend(together.deviations)
+    is_ordered = next(iter(there.values())).kind in IN_ORDER
+    together = HOLDS if is_ordered else dispatch.together(state, subscription_id)
     for name, consumer in there.items():
         state = state.with_consumer(name, replace(consumer, is_returning=False))
-    there = dict(state.consumers_of(subscription_id))
-    skipped = {position for one in there.values() for position in one.skipped}
-    owed = [position for position in dispatch.due(kind, left, holds) if position not in skipped]
-    is_shared = kind not in IN_ORDER and len(there) > 1
-    is_exercised = is_shared and not owed and any(len(whole) > 1 for whole in wholes(left))
-    subscription = replace(subscription, beyond_permits=None)
-    if owed:
-        is_stuck = kind == "Shared" and _has_stuck_chunk(subscription, left, holds)
-        subscription, broken = _starved(state, subscription_id, there, owed, known, is_stuck=is_stuck)
-        if broken.deviation is None or broken.deviation not in known:
-            return broken
-        deviations.append(broken.deviation)
-    state = state.with_subscription(subscription_id, subscription)
-    requested = in_turn(
-        state, [partial(_discarded_requested, subscription_id=subscription_id, name=name) for name in there]
+    return together.then(lambda _: _dispatched(state, subscription_id)).then(
+        lambda after: in_turn(
+            after, [partial(_discarded_requested, subscription_id=subscription_id, name=name) for name in there]
+        )
     )
-    return requested.then(lambda after: Allowed(after, ("CHUNK-14",) if is_exercised else (), tuple(deviations)))
+
+
+def _dispatched(state: Chunking, subscription_id: SubscriptionId) -> Judged:
+    """No due entry is missing."""
+    there = dict(state.consumers_of(subscription_id))
+    kind, left = next(iter(there.values())).kind, state.left(subscription_id)
+    owed = tuple(dispatch.due(kind, left, [one.holds for one in there.values()]))
+    if not owed:
+        is_exercised = kind not in IN_ORDER and len(there) > 1 and any(len(whole) > 1 for whole in wholes(left))
+        return Allowed(state, ("CHUNK-14",) if is_exercised else ())
+    return dispatch.starved(ChunksUndispatched(state, subscription_id, owed))
 
 
 @carries("CHUNK-08")
@@ -274,24 +219,11 @@ def _discarded_requested(state: Chunking, subscription_id: SubscriptionId, name:
     return Broken("CHUNK-08", because, None, "client", evidence=evidence).passing_to(after)
 
 
-def _has_stuck_chunk(
-    subscription: ChunkSubscription, left: Sequence[LoggedPart], holds: Sequence[Collection[Position]]
-) -> bool:
-    """Whether an unacknowledged chunk is pending at no consumer, and the broker cannot assign it."""
-    free = (one.part.chunk for one in left if not any(one.position in positions for positions in holds))
-    return subscription.assignment.is_stuck(chunk for chunk in free if chunk is not None)
-
-
-def left(state: Chunking, name: str, traffic: Sequence[Traffic], known: frozenset[str]) -> Judged:
+def left(state: Chunking, name: str, traffic: Sequence[Traffic]) -> Judged:
     """A consumer is gone; its pending entries return to the broker."""
-    judged = all_passed(state, traffic, known)
-    if isinstance(judged, Broken):
-        return judged
-    after = judged.state
-    consumer = after.consumers[name]
-    subscription_id = SubscriptionId(consumer.topic, consumer.subscription)
-    before = after.subscriptions[subscription_id]
-    subscription = replace(before, assignment=before.assignment.without(name))
-    gone = replace(consumer, is_there=False, holds=frozenset(), unacknowledged=())
-    after = after.with_subscription(subscription_id, subscription).with_consumer(name, gone)
-    return judged.of(after.with_reassigned_hashes(subscription_id))
+    return all_passed(state, traffic).then(lambda after: Allowed(_gone(after, name)))
+
+
+def _gone(state: Chunking, name: str) -> Chunking:
+    gone = replace(state.consumers[name], is_there=False, holds=frozenset(), unacknowledged=())
+    return state.with_consumer(name, gone)

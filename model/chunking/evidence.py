@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from model.chunking.state import AssembledMessage, Chunking, SentMessage
+from model.chunking.state import AssembledMessage, Chunking, ChunkTopic, SentMessage, TrackedConsumer
 from model.log import Position
 from model.vocabulary import SubscriptionId
 
@@ -72,3 +72,50 @@ class DiscardedNotRequested:
     """A client requests no redelivery of entries that it discarded. ``requests_others``: but of others, it did."""
 
     requests_others: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfOrder:
+    """An ordered consumer is sent an entry that is not the next one. ``state``: before that. ``number``: how many
+    commands passed before it in this step. ``left_out``: the unacknowledged entries before it that were not sent."""
+
+    state: Chunking
+    consumer: str
+    position: Position
+    number: int
+    left_out: tuple[Position, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scattered:
+    """The entries of a message are pending at several consumers. ``state``: after all that a look received."""
+
+    state: Chunking
+    entries: frozenset[Position]
+    having: tuple[str, ...]
+
+    @property
+    def consumers(self) -> list[TrackedConsumer]:
+        return [self.state.consumers[name] for name in self.having]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunksUndispatched:
+    """Due entries that were not dispatched, and that nothing explains yet: ``owed``. ``state``: after all that a look
+    received."""
+
+    state: Chunking
+    subscription: SubscriptionId
+    owed: tuple[Position, ...]
+
+    @property
+    def topic(self) -> ChunkTopic:
+        return self.state.topics[self.subscription.topic]
+
+    @property
+    def consumers(self) -> dict[str, TrackedConsumer]:
+        return dict(self.state.consumers_of(self.subscription))
+
+    def without(self, part: frozenset[Position] | None) -> ChunksUndispatched:
+        """The same if a part of the entries is explained; None: all of them."""
+        return replace(self, owed=tuple(one for one in self.owed if part is not None and one not in part))

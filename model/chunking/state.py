@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from model.chunking.assembly import Buffers
-from model.chunking.assignment import NOTHING_SENT, Assignment
 from model.chunking.variants import ChunksVariant
 from model.log import EARLIEST, Position
 from model.traffic import Delivery, Life, LoggedPart
@@ -146,26 +145,14 @@ class TrackedConsumer:
     subscription: str
     kind: SubscriptionType
     client: ChunkClient
-    queue: int = 0
-    """The size of its receiver queue, which is the most permits that it sends; 0: any number."""
     unacknowledged: tuple[tuple[Delivery, AssembledMessage], ...] = ()
     last: Position | None = None
     is_rewound: bool = True
     requests: int = 0
-    asked_after: Position | None = None
-    """The last entry sent to an ordered consumer when it requested redelivery while there may have been others to read.
-    Until everything due arrived."""
     holds: frozenset[Position] = frozenset()
-    skipped: frozenset[Position] = frozenset()
-    """Entries that two parallel reads skipped after a redelivery request, until everything is sent again."""
     unsure: frozenset[Position] = frozenset()
     """Pending entries that the broker may have sent before a request for everything arrived, or before an unload. It
     may have sent them to another consumer since."""
-    reassigned: frozenset[Position] = frozenset()
-    """The pending entries of a Key_Shared consumer when another one joined or left, which may have reassigned their
-    hash. They are known once everything in flight then was received."""
-    is_reassigning: bool = False
-    """Whether another one joined or left, and not everything in flight was received since."""
     is_returning: bool = False
     """Whether such a request or unload is so recent that earlier dispatches may still arrive."""
     is_there: bool = True
@@ -181,7 +168,6 @@ class ChunkSubscription:
     """
 
     acknowledged: frozenset[Position] = frozenset()
-    assignment: Assignment = NOTHING_SENT
     settled: frozenset[Position] = frozenset()
     maybe_lost: frozenset[Position] = frozenset()
     delayed: frozenset[Position] = frozenset()
@@ -189,23 +175,11 @@ class ChunkSubscription:
     """The highest delivered sequence id of each producer, since the order last started over."""
     seen: frozenset[tuple[str, int]] = frozenset()
     """The delivered messages, by producer and sequence id."""
-    is_as_created: bool = False
-    """The topic was reloaded before anything was acknowledged, so the cursor is as it was persisted when created."""
-    beyond_permits: tuple[Position, frozenset[str]] | None = None
-    """The first due entry at the last look, where a known deviation had assigned it to a consumer without permits, and
-    the consumers with chunks of its message: the stall lasts as long as they do."""
 
     def unloaded(self, *, is_graceful: bool) -> ChunkSubscription:
         """The same after its topic was reloaded."""
         lost = self.acknowledged - self.settled if is_graceful else self.acknowledged
-        is_as_created = self.is_as_created or not self.acknowledged
-        return replace(
-            self,
-            assignment=NOTHING_SENT,
-            maybe_lost=self.maybe_lost | lost,
-            is_as_created=is_as_created,
-            beyond_permits=None,
-        )
+        return replace(self, maybe_lost=self.maybe_lost | lost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,14 +202,6 @@ class Chunking:
 
     def with_subscription(self, subscription_id: SubscriptionId, subscription: ChunkSubscription) -> Chunking:
         return replace(self, subscriptions={**self.subscriptions, subscription_id: subscription})
-
-    def with_reassigned_hashes(self, subscription_id: SubscriptionId) -> Chunking:
-        """The same when a consumer joined a subscription or left it."""
-        state = self
-        for name, consumer in self.consumers_of(subscription_id):
-            if consumer.kind == "Key_Shared":
-                state = state.with_consumer(name, replace(consumer, is_reassigning=True))
-        return state
 
     def consumers_of(self, subscription_id: SubscriptionId) -> Iterator[tuple[str, TrackedConsumer]]:
         """The connected consumers."""

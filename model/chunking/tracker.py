@@ -94,15 +94,15 @@ def _of_subscription(state: Chunking, operation: AnyOperation, outcome: AnyOutco
             return Allowed(_subscribed(state, operation))
         case ReceiveDue(topic, subscription), DueReceived(traffic=traffic, log=log):
             logged = producers.log_read(state, topic, log, known)
-            return logged.then(lambda now: consumers.gathered(now, SubscriptionId(topic, subscription), traffic, known))
+            return logged.then(lambda now: consumers.gathered(now, SubscriptionId(topic, subscription), traffic))
         case Acknowledge() | Nack(), Acknowledged() | RedeliveryRequested():
-            return acks.requested(state, operation, outcome, known)
+            return acks.requested(state, operation, outcome)
         case CloseConsumer(name) | CrashConsumer(name), Done(traffic):
-            return consumers.left(state, name, traffic, known)
+            return consumers.left(state, name, traffic)
         case Skip() | Expire() | ResetCursor(), CursorMoved():
-            return acks.cursor_moved(state, SubscriptionId(operation.topic, operation.subscription), outcome, known)
+            return acks.cursor_moved(state, SubscriptionId(operation.topic, operation.subscription), outcome)
         case ReadCursor(topic, subscription), UnacknowledgedRead():
-            return acks.backlog_read(state, SubscriptionId(topic, subscription), outcome, known)
+            return acks.backlog_read(state, SubscriptionId(topic, subscription), outcome)
         case _:
             return Allowed(state)
 
@@ -124,9 +124,8 @@ def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:
         subscription=subscription_id.name,
         kind=operation.kind,
         client=client,
-        queue=operation.queue,
     )
-    state = state.with_reassigned_hashes(subscription_id).with_consumer(operation.consumer, consumer)
+    state = state.with_consumer(operation.consumer, consumer)
     return (
         state
         if subscription_id in state.subscriptions
@@ -142,7 +141,7 @@ def unloaded(state: Chunking, topic: str | None = None, *, is_graceful: bool = T
             state = state.with_topic(name, replace(view, producers=unloaded))
     for name, consumer in state.consumers.items():
         if topic in (None, consumer.topic):
-            away = replace(consumer, holds=frozenset(), skipped=frozenset(), unsure=frozenset(), is_returning=True)
+            away = replace(consumer, holds=frozenset(), unsure=frozenset(), is_returning=True)
             state = state.with_consumer(name, away)
     for subscription_id, subscription in state.subscriptions.items():
         if topic in (None, subscription_id.topic):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from msgspec import structs
@@ -88,7 +88,7 @@ def _client_of(state: Example, name: str, variant: ChunksVariant) -> ChunkClient
 def _after(client: ChunkClient, name: str, steps: Iterable[Step]) -> ChunkClient | None:
     """The client after these steps; None if it does not explain what it delivered."""
     for step in steps:
-        for traffic in traffic_in(step, name):
+        for traffic in traffic_in(step, [name]):
             client = met(client, traffic.commands)
             if isinstance(step.outcome, DueReceived):
                 if not is_explained(client, traffic.received):
@@ -97,8 +97,8 @@ def _after(client: ChunkClient, name: str, steps: Iterable[Step]) -> ChunkClient
     return client
 
 
-def traffic_in(step: Step, name: str) -> Iterator[Traffic]:
-    """What passed between the broker and a consumer of a chunked topic in a step."""
+def traffic_in(step: Step, names: Collection[str]) -> Iterator[Traffic]:
+    """What passed between the broker and these consumers of a chunked topic in a step."""
     match step.outcome:
         case (
             DueReceived(traffic=traffic)
@@ -108,6 +108,6 @@ def traffic_in(step: Step, name: str) -> Iterator[Traffic]:
             | UnacknowledgedRead(traffic=traffic)
             | Done(traffic=traffic)
         ):
-            yield from (one for one in traffic if one.consumer == name)
+            yield from (one for one in traffic if one.consumer in names)
         case _:
             pass

@@ -134,9 +134,7 @@ def _served(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Jud
     if isinstance(operation, ReadRequest) and isinstance(outcome, Refused):
         return Allowed(state)  # judged as its answer
     is_disturbed = bool(state.is_disturbed or state.failpoints or state.lingering or state.service.is_short_of_bookies)
-    judged = service.served(
-        state.service, state.consumption, operation, outcome, state.known, is_certain=not is_disturbed
-    )
+    judged = service.served(state.service, state.consumption, operation, outcome, is_certain=not is_disturbed)
     return judged.then(lambda after: Allowed(replace(state, service=after)))
 
 

@@ -22,7 +22,6 @@ from model.events import (
     Subscribed,
     TakenOver,
 )
-from model.excuses.ways import explained
 from model.judgement import Allowed, Broken, in_turn
 from model.operations import (
     AnyOperation,
@@ -71,7 +70,6 @@ def served(
     consumption: Consumption,
     operation: AnyOperation,
     outcome: AnyOutcome,
-    known: frozenset[str],
     *,
     is_certain: bool,
 ) -> Allowed[ServiceState] | Broken:
@@ -81,7 +79,7 @@ def served(
         return Allowed(state)
     judged = refusals.judge(state, consumption, operation, outcome, is_certain=is_certain)
     if isinstance(outcome, Starved) and is_certain:
-        judged = judged.then(lambda _: _waited_in_vain(consumption, operation, outcome, known))
+        judged = judged.then(lambda _: _waited_in_vain(consumption, operation, outcome))
     return judged.then(lambda _: _served(state, operation, outcome))
 
 
@@ -108,10 +106,8 @@ def _has_messages(outcome: AnyOutcome) -> bool:
             return False
 
 
-def _waited_in_vain(
-    consumption: Consumption, operation: AnyOperation, outcome: Starved, known: frozenset[str]
-) -> Allowed[None] | Broken:
-    starved = _starved(consumption, operation, outcome, known)
+def _waited_in_vain(consumption: Consumption, operation: AnyOperation, outcome: Starved) -> Allowed[None] | Broken:
+    starved = _starved(consumption, operation, outcome)
     if isinstance(starved, Allowed):
         return Allowed(None, (), starved.deviations, starved.excused)
     starved = starved.then(lambda _: Allowed(None))
@@ -120,9 +116,7 @@ def _waited_in_vain(
 
 
 @carries("ACK-13", "SERVE-03", "SERVE-04")
-def _starved(
-    consumption: Consumption, operation: AnyOperation, outcome: Starved, known: frozenset[str]
-) -> Allowed[Any] | Broken:
+def _starved(consumption: Consumption, operation: AnyOperation, outcome: Starved) -> Allowed[Any] | Broken:
     """An operation waited in vain: a read of a cursor for due messages, ReceiveAll for all messages, an expiry for its
     end, and a consumer that nacks repeatedly for the redelivery.
 
@@ -133,11 +127,9 @@ def _starved(
             return Allowed(None, excused=("SERVE-03",))
         case ReadCursor(topic, subscription):
             consumers = dict(consumption.consumers_of(SubscriptionId(topic, subscription)))
-            reasons = chunks.reasons(consumption, SubscriptionId(topic, subscription), consumers)
-            if reasons == [chunks.WAITS]:
+            if chunks.are_waiting(consumption, SubscriptionId(topic, subscription), list(consumers)):
                 return Allowed(None)
-            judged = due.not_dispatched(consumption, SubscriptionId(topic, subscription), outcome)
-            return explained(judged, (one for one in reasons if one != chunks.WAITS), None, known)
+            return due.not_dispatched(consumption, SubscriptionId(topic, subscription), outcome)
         case NackRepeatedly(topic):
             rule = "ACK-13" if outcome.messages else "SERVE-03"
             return Broken(rule, f"the consumer that nacks a message of {topic} again and again: {outcome.why}")

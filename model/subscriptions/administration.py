@@ -97,7 +97,7 @@ def administered(
             return Allowed(set_to(state, [subscription], outcome.to, at) if isinstance(outcome, CursorReset) else state)
         case ReadCursor():
             return (
-                observations.read(state, subscription, outcome, at, known)
+                observations.read(state, subscription, outcome, at)
                 if isinstance(outcome, CursorRead)
                 else Allowed(state)
             )

@@ -16,12 +16,10 @@ from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.ledger import Interval
 from model.cursors.log import Place, TopicLog
 from model.events import CursorRead, Delivery, MessagePeeked, StoredCursorRead
-from model.excuses import requires
-from model.excuses.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
 from model.judgement import Allowed, Broken, in_turn
 from model.log import Position
 from model.rules.catalogue import carries
-from model.subscriptions import chunks, deliveries
+from model.subscriptions import deliveries
 from model.subscriptions.acks import taken_from
 from model.subscriptions.consumers import SHARED
 from model.subscriptions.counts import Count, MarkDeleteLags, Peeked, StoredBeyondLimit, TakenTwice
@@ -41,21 +39,17 @@ WRITES_EACH = 3
 
 
 @carries("ACK-01", "ACK-05")
-def read(
-    state: Consumption, subscription: SubscriptionId, stats: CursorRead, at: Interval, known: frozenset[str]
-) -> Judged:
+def read(state: Consumption, subscription: SubscriptionId, stats: CursorRead, at: Interval) -> Judged:
     """The stats of a subscription were read while nothing was in flight."""
     steps = [
         partial(deliveries.received, name=one.consumer, messages=one.messages, is_all=True)
         for one in stats.arrived
         if one.consumer in state.consumers
     ]
-    return in_turn(state, steps).then(lambda after: _read(after, subscription, stats, at, known))
+    return in_turn(state, steps).then(lambda after: _read(after, subscription, stats, at))
 
 
-def _read(
-    state: Consumption, subscription: SubscriptionId, stats: CursorRead, at: Interval, known: frozenset[str]
-) -> Judged:
+def _read(state: Consumption, subscription: SubscriptionId, stats: CursorRead, at: Interval) -> Judged:
     log, cursor = state.log(subscription.topic), state.cursors[subscription]
     actual = state_of(PositionInfo(stats.mark_delete, stats.ranges), log)
     persisting = state.topics[subscription.topic].persisting
@@ -69,7 +63,7 @@ def _read(
         return _wrong(state, subscription, actual)
     lags = _mark_delete_lags(observed, subscription, stats, shown, log)
     counted = lags.then(lambda one: _counted(state, one, subscription, stats, actual))
-    return counted.then(lambda after: _compared(state, subscription, cursor, after, stats, at, known))
+    return counted.then(lambda after: _compared(state, subscription, cursor, after, stats, at))
 
 
 @carries("ACK-01", "ACK-05")
@@ -80,7 +74,6 @@ def _compared(
     seen: Cursor,
     stats: CursorRead,
     at: Interval,
-    known: frozenset[str],
 ) -> Judged:
     """The counts of unacknowledged messages, once the state of the cursor was observed."""
     if seen.possible != before.possible:  # uncertain acks are now certain
@@ -94,7 +87,7 @@ def _compared(
 
     steps: list[Callable[[Consumption], Judged]] = [
         *_at_consumers(state, subscription, seen, stats),
-        lambda after: _counted_in_all(after, subscription, stats, known),
+        lambda after: _counted_in_all(after, subscription, stats),
         lambda after: deliveries.not_blocked(after, subscription, stats).then(lambda _: Allowed(after)),
         settling,
     ]
@@ -213,9 +206,7 @@ def _counted_at_consumer(state: Consumption, count: Count) -> Judged:
 
 
 @carries("SERVE-04")
-def _counted_in_all(
-    state: Consumption, subscription: SubscriptionId, stats: CursorRead, known: frozenset[str]
-) -> Judged:
+def _counted_in_all(state: Consumption, subscription: SubscriptionId, stats: CursorRead) -> Judged:
     """On Shared and Key_Shared, the subscription's count is the sum of its consumers' counts.
 
     A deviation that makes a consumer's count wrong makes the subscription's equally wrong. The counts of
@@ -229,8 +220,6 @@ def _counted_in_all(
         return Allowed(state, ("SERVE-04",))
     because = f"the stats show {stats.unacknowledged} unacknowledged messages of subscription {subscription.name}"
     because = f"{because}, but {sum(shown.values())} in total at its consumers"
-    if 0 < stats.unacknowledged - sum(shown.values()) <= chunks.counted_at_nobody(state, subscription):
-        return requires(CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, state, known, because)
     difference = stats.unacknowledged - sum(shown.values())
     count = Count("in all", state, subscription, difference, shown=stats.unacknowledged)
     return Broken("SERVE-04", because, evidence=count).passing_to(state)

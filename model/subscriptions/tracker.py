@@ -28,7 +28,6 @@ from model.events import (
 from model.failpoints import FailpointKind
 from model.immutable.map import Map
 from model.judgement import Allowed, Broken, in_turn
-from model.log import Position
 from model.operations import OnSubscriptions, Terminate, Trim
 from model.rules.catalogue import carries
 from model.subscription_operations import (
@@ -189,7 +188,7 @@ def judge(
         case CutConnection(name):
             return Allowed(_reconnected(state, name))
         case Receive(name, count):
-            return _received(state, name, count, outcome, known)
+            return _received(state, name, count, outcome)
         case Acknowledge(name, cumulative=cumulative) | AckById(name, cumulative=cumulative):
             if name not in state.consumers or not isinstance(outcome, Acknowledged):
                 return Allowed(state)
@@ -327,14 +326,12 @@ def _reconnected(state: Consumption, name: str) -> Consumption:
     return _may_rewind(state, consumer)
 
 
-def _received(state: Consumption, name: str, count: int, outcome: Outcome, known: frozenset[str]) -> Judged:
+def _received(state: Consumption, name: str, count: int, outcome: Outcome) -> Judged:
     if name not in state.consumers or not isinstance(outcome, ReceivedMessages | Starved):
         return Allowed(state)
     is_settled = isinstance(outcome, ReceivedMessages) and outcome.settled
-    # Permits from before may run out after any message. A batch takes some for its acknowledged messages, too.
     is_short, had_permits_left = len(outcome.messages) < count, state.consumers[name].had_permits_left
     may_run_out = had_permits_left or any(one.batch_index >= 0 for one in outcome.messages)
-    in_time = () if may_run_out or not is_short else tuple(one.position for one in outcome.messages)
     stats = outcome.withheld if isinstance(outcome, ReceivedMessages) else None
     is_blocked = isinstance(outcome, ReceivedMessages) and (outcome.blocked or stats is not None)
 
@@ -349,8 +346,8 @@ def _received(state: Consumption, name: str, count: int, outcome: Outcome, known
     def missed(after: Consumption) -> Judged:
         judged = deliveries.missed(after, name) if is_short and not is_blocked else Allowed(None)
         if isinstance(judged, Broken):
-            return chunks.excused(after, name, judged.then(lambda _: Allowed(after)), known, in_time)
-        starved = _starved(after, name, outcome, known, in_time) if isinstance(outcome, Starved) else Allowed(after)
+            return chunks.unless_waiting(after, judged.then(lambda _: Allowed(after)), name)
+        starved = _starved(after, name, outcome) if isinstance(outcome, Starved) else Allowed(after)
         return starved.after(judged) if isinstance(starved, Allowed) else starved.counting(judged)
 
     subscriptions = state.consumers[name].subscriptions
@@ -396,13 +393,11 @@ def _seen_by_others(before: Consumption, after: Consumption, name: str) -> Consu
 
 
 @carries("SERVE-03")
-def _starved(
-    state: Consumption, name: str, outcome: Starved, known: frozenset[str], in_time: Collection[Position]
-) -> Judged:
+def _starved(state: Consumption, name: str, outcome: Starved) -> Judged:
     """Due messages do not arrive."""
     consumer = state.consumers[name]
     because = f"the broker dispatches nothing to {name} despite the backlog: {outcome.why}"
-    return chunks.excused(state, name, due.starved(state, consumer.subscriptions, because), known, in_time)
+    return chunks.unless_waiting(state, due.starved(state, consumer.subscriptions, because), name)
 
 
 def _had(state: Consumption, name: str, messages: Sequence[Delivery]) -> Consumption:

@@ -23,8 +23,6 @@ from model.events import (
     Subscribed,
     Unknown,
 )
-from model.excuses.chunking import CHUNK_ASSIGNED_BEYOND_PERMITS, CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
-from model.excuses.service import CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS
 from model.log import Position
 from model.operations import CrashProducer, CreateTopic, OpenProducer, Send, Unload
 from model.subscription_operations import (
@@ -41,6 +39,9 @@ from model.subscription_operations import (
 from model.vocabulary import ChunkNumber, CutAt, Entry, Message, SubscriptionType
 from tests.verdicts import Happened, allowed_by, broken_by, deviates
 
+BEYOND_PERMITS = "chunk-assigned-beyond-permits"
+OUTLIVES = "chunk-assignment-outlives-consumer"
+BLOCKS_OTHERS = "chunk-without-permits-blocks-others"
 KNOWN = frozenset(DEVIATIONS)
 LOG = ("a0", "a1", "a2", "x")
 """A message in three chunks, and another one."""
@@ -93,7 +94,7 @@ def starves(consumer: str, *names: str) -> Happened:
 def test_a_first_chunk_in_flight_to_a_consumer_that_left_may_be_assigned_to_it() -> None:
     cut_off: Happened = (CutDuring(Receive("c1", 9), CutAt("MESSAGE")), ReceivedMessages((), settled=False))
     left = (*topic("c1"), cut_off, subscribed("c2"))
-    assert deviates(CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, *left, starves("c2", "x"))
+    assert deviates(OUTLIVES, *left, starves("c2", "x"))
     settled = (*topic("c1"), receives("c1", *LOG), LEAVES, subscribed("c2"), starves("c2", "x"))
     assert broken_by(*settled, known=KNOWN).deviation is None
     again = (*left, starves("c2", "a0", "a1", "a2"))
@@ -103,7 +104,7 @@ def test_a_first_chunk_in_flight_to_a_consumer_that_left_may_be_assigned_to_it()
 def test_a_chunk_that_a_consumer_nacks_was_sent_to_it_even_if_it_never_received_it() -> None:
     returns: Happened = Nack("c1"), RedeliveryRequested(delivered("a0"))
     blocked = (*topic("c1", "c2"), returns, starves("c2"))
-    assert deviates(CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS, *blocked)
+    assert deviates(BLOCKS_OTHERS, *blocked)
     nothing: Happened = Nack("c1"), RedeliveryRequested(())
     assert broken_by(*topic("c1", "c2"), nothing, starves("c2"), known=KNOWN).deviation is None
 
@@ -117,10 +118,10 @@ def test_the_ack_of_a_chunk_is_the_ack_of_one_entry() -> None:
 @pytest.mark.parametrize(
     ("history", "deviation"),
     [
-        ((receives("c1", "a0"), LEAVES, starves("c2")), CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER),
-        ((acknowledges("c1", "a0"), starves("c2")), CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER),
-        ((receives("c1", "a0"), starves("c2")), CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS),
-        ((receives("c1", "a0", "a1"), acknowledges("c2", "x"), starves("c1")), CHUNK_ASSIGNED_BEYOND_PERMITS),
+        ((receives("c1", "a0"), LEAVES, starves("c2")), OUTLIVES),
+        ((acknowledges("c1", "a0"), starves("c2")), OUTLIVES),
+        ((receives("c1", "a0"), starves("c2")), BLOCKS_OTHERS),
+        ((receives("c1", "a0", "a1"), acknowledges("c2", "x"), starves("c1")), BEYOND_PERMITS),
     ],
     ids=["its consumer left", "the first chunk is acknowledged", "its consumer has no permits", "the last chunk"],
 )
@@ -165,7 +166,7 @@ def test_a_last_chunk_is_lost_by_a_deviation_only_if_the_permits_may_have_been_u
     created, sent = topic()[:2], topic()[2:]
     history = (*created, subscribed("c1"), subscribed("c2"), *early, *sent, *received)
     if is_explained:
-        assert deviates(CHUNK_ASSIGNED_BEYOND_PERMITS, *history)
+        assert deviates(BEYOND_PERMITS, *history)
     else:
         broken = broken_by(*history, known=KNOWN)
         assert (broken.rule, broken.deviation) == ("SERVE-03", None)
@@ -178,7 +179,7 @@ def test_a_chunk_that_waits_for_its_consumer_is_not_due_to_another_one() -> None
 
 
 def test_a_cursor_that_does_not_settle_has_the_same_reasons() -> None:
-    assert deviates(CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, *topic("c1", "c2"), receives("c1", "a0"), LEAVES, UNSETTLED)
+    assert deviates(OUTLIVES, *topic("c1", "c2"), receives("c1", "a0"), LEAVES, UNSETTLED)
     broken = broken_by(*topic("c1", "c2"), UNSETTLED, known=KNOWN)
     assert (broken.rule, broken.deviation) == ("SERVE-03", None)
 
@@ -208,7 +209,7 @@ def counts(*, at_c2: int, in_all: int, acknowledged: tuple[Range, ...] = ()) -> 
 def test_a_chunk_that_was_sent_to_a_consumer_that_left_counts_only_in_the_subscription() -> None:
     left = (*topic("c1"), receives("c1", "a0", "x"), subscribed("c2"), LEAVES, receives("c2", "x"))
     allowed_by(*left, counts(at_c2=1, in_all=1), known=KNOWN)
-    assert deviates(CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, *left, counts(at_c2=1, in_all=2))
+    assert deviates(OUTLIVES, *left, counts(at_c2=1, in_all=2))
     assert broken_by(*left, counts(at_c2=1, in_all=5), known=KNOWN).rule == "SERVE-04", "it has three chunks"
     whole = (*topic("c1"), receives("c1", "a0", "a1", "a2"), subscribed("c2"), LEAVES, receives("c2", "x"))
     assert broken_by(*whole, counts(at_c2=1, in_all=2), known=KNOWN).rule == "SERVE-04"
@@ -217,7 +218,7 @@ def test_a_chunk_that_was_sent_to_a_consumer_that_left_counts_only_in_the_subscr
 def test_an_ack_by_another_consumer_does_not_take_such_a_chunk_off_the_count() -> None:
     history = (*topic("c1"), receives("c1", "a0", "x"), subscribed("c2"), LEAVES, receives("c2", "x"))
     acknowledged, second = (*history, acknowledges("c2", "a1")), (Range(at(0), at(1)),)
-    assert deviates(CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, *acknowledged, counts(at_c2=1, in_all=2, acknowledged=second))
+    assert deviates(OUTLIVES, *acknowledged, counts(at_c2=1, in_all=2, acknowledged=second))
     assert broken_by(*acknowledged, counts(at_c2=1, in_all=5, acknowledged=second), known=KNOWN).rule == "SERVE-04"
 
 
@@ -228,7 +229,5 @@ def test_a_chunk_before_the_first_one_of_its_message_blocks_what_comes_later(
     """The dispatcher rereads it before any new message, so it never reads the first chunk."""
     sent = [(Send("p", (entry(name),)), Sent((Stored(at(number)),))) for number, name in enumerate(order)]
     starved: Happened = (Receive("c1", 9), Starved("nothing comes", (Delivery(at(0), -1, 0, "x", 0),)))
-    broken = broken_by(
-        *topic()[:2], *sent, subscribed("c1"), starved, known=KNOWN - {CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER}
-    )
-    assert broken.deviation == (CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER if is_stuck else None)
+    broken = broken_by(*topic()[:2], *sent, subscribed("c1"), starved, known=KNOWN - {OUTLIVES})
+    assert broken.deviation == (OUTLIVES if is_stuck else None)

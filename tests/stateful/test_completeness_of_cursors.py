@@ -12,8 +12,6 @@ import pytest
 
 from conformance.engine.machines import Machine
 from model.deviations import BY_DOCUMENT, DEVIATIONS
-from model.excuses.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
-from model.excuses.service import CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS
 from stateful.test_cursors import MACHINES
 from tests.lockstep.campaigns import Campaign, play_in_rounds
 from tests.lockstep.simulated.variants import SimulatedVariant
@@ -99,8 +97,8 @@ DEVIATING = {
     "replay-read-outlives-consumers": ACKNOWLEDGMENT,
     "unacked-count-lowered-by-any-ack": ACKNOWLEDGMENT,
     "last-entry-not-in-backlog": REMOVALS,
-    CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER: CHUNKS,
-    CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS: CHUNKS,
+    "chunk-assignment-outlives-consumer": CHUNKS,
+    "chunk-without-permits-blocks-others": CHUNKS,
     "expiry-stops-at-acknowledged": REMOVALS,
     "reset-persists-read-position": KILLS,
     "created-cursor-persisted-at-latest": ACKNOWLEDGMENT,
@@ -115,7 +113,7 @@ ALIKE = {
     "batch-index-acks-not-recovered": {"unload-while-cursor-ledger-opens"},
     "terminated-last-ledger-not-skipped": {"unload-while-cursor-ledger-opens", "skip-past-terminated-end-starts-over"},
     "skip-past-terminated-end-starts-over": {"terminated-last-ledger-not-skipped"},
-    CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS: {CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER},
+    "chunk-without-permits-blocks-others": {"chunk-assignment-outlives-consumer"},
 }
 """Other deviations that explain the same: if only batch indexes were acknowledged since the ledger was requested; if
 the topic was unloaded soon after a skip, which may then be forgotten or not; if a skip ends where it began; if chunks
@@ -184,7 +182,7 @@ def test_every_deviation_of_document_003_is_simulated() -> None:
         "acks-after-reset-not-persisted",
         "unload-without-session-loses-acks",
     }
-    of_chunks = {CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS}
+    of_chunks = {"chunk-assignment-outlives-consumer", "chunk-without-permits-blocks-others"}
     counted = {"last-entry-not-in-backlog", "reset-miscounts-backlog", "unacked-count-lowered-by-any-ack"}
     of_others = {*of_chunks, *counted, "expiry-stops-at-acknowledged"}
     simulated = {*DEVIATING} - of_others

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from model.chunking.deliveries import fresh
+from model.chunking.deliveries import fresh, met
 from model.chunking.state import (
     Chunking,
     ChunkingProducer,
@@ -14,14 +14,14 @@ from model.chunking.state import (
     TrackedConsumer,
 )
 from model.deviations import DEVIATIONS
-from model.events import DueReceived, Subscribed
+from model.events import Done, DueReceived, Subscribed, UnacknowledgedRead
 from model.example import Example
 from model.explain import judge
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.payloads import digest_of
-from model.subscription_operations import ReceiveDue, Subscribe
-from model.traffic import CommandMessage, ConsumerCommand, Delivery, Life, LoggedPart, Part, Traffic
+from model.subscription_operations import CloseConsumer, ReadCursor, ReceiveDue, Subscribe
+from model.traffic import CommandAck, CommandMessage, ConsumerCommand, Delivery, Life, LoggedPart, Part, Traffic
 from model.vocabulary import ChunkNumber, Message, SubscriptionId, SubscriptionType
 
 PRODUCER = "p"
@@ -84,36 +84,86 @@ def consumer(*, pending: int = 0, acks_discarded: bool = False) -> TrackedConsum
 # ----------------------------------------------------------------------------------------------- with what explains it
 
 
-def subscribed(log: str, *, kind: SubscriptionType = "Exclusive", pending: int = 0) -> Example:
-    """A topic with this log, and its consumer c, which was sent nothing yet. Each chunk has one byte."""
-    state = Example(known=frozenset(DEVIATIONS), chunking=Chunking({"t": written(log)}))
-    subscribes = Subscribe("c", "t", "s", kind=kind, client="official", queue=9, max_pending_chunked=pending)
-    return allowed(judge(state, subscribes, Subscribed())).state
+def written(log: str, keys: Mapping[str, str] | None = None) -> ChunkTopic:
+    """A topic with this log, each entry of which was sent and confirmed. Each chunk has one byte.
 
-
-def written(log: str) -> ChunkTopic:
-    """A topic with this log, each entry of which was sent and confirmed."""
+    ``keys``: those of its messages.
+    """
     texts = log.split()
     chunks = {one[0]: part(one).chunks for one in texts}
     asked = tuple(
-        SentMessage(sequence_id=ord(name), digest=digest(name), size_bytes=size)
+        SentMessage(
+            sequence_id=ord(name), digest=digest(name), size_bytes=size, sticky_key=None if keys is None else keys[name]
+        )
         for name, size in sorted(chunks.items())
     )
     producer = ChunkingProducer(asked, (life(log, range(len(texts))),))
     return ChunkTopic(1, deduplication=False, producers={PRODUCER: producer}, log=logged(log))
 
 
+def example(topic: ChunkTopic, *, unknown: str = "") -> Example:
+    """A topic without consumers. All deviations are known, except for this one."""
+    return Example(known=frozenset(DEVIATIONS) - {unknown}, chunking=Chunking({"t": topic}))
+
+
+def joined(
+    state: Example, name: str, kind: SubscriptionType = "Exclusive", *, queue: int = 9, pending: int = 0
+) -> Example:
+    """The same with one more consumer."""
+    subscribes = Subscribe(name, "t", "s", kind=kind, client="official", queue=queue, max_pending_chunked=pending)
+    return allowed(judge(state, subscribes, Subscribed())).state
+
+
+def left(state: Example, name: str) -> Example:
+    return allowed(judge(state, CloseConsumer(name), Done())).state
+
+
+def subscribed(log: str, *, kind: SubscriptionType = "Exclusive", pending: int = 0) -> Example:
+    """A topic with this log, and its consumer c, which was sent nothing yet."""
+    return joined(example(written(log)), "c", kind, pending=pending)
+
+
 def longer(state: Example, log: str) -> Example:
     """The same with this log."""
-    return replace(state, chunking=state.chunking.with_topic("t", written(log)))
+    topic, after = state.chunking.topics["t"], written(log)
+    return replace(
+        state, chunking=state.chunking.with_topic("t", replace(topic, producers=after.producers, log=after.log))
+    )
 
 
 def received(state: Example, commands: Iterable[ConsumerCommand], got: str) -> Allowed[Example] | Broken:
     """The verdict if c was sent everything that is due by these commands, and delivered these messages."""
-    traffic = Traffic("c", tuple(commands), given(got))
-    return judge(
-        state, ReceiveDue(*SUBSCRIPTION_ID), DueReceived(traffic=(traffic,), log=state.chunking.topics["t"].log)
-    )
+    return _looked(state, Traffic("c", tuple(commands), given(got)))
+
+
+def looked(state: Example, **passed: Iterable[ConsumerCommand]) -> Allowed[Example] | Broken:
+    """The verdict if consumers were sent everything that is due by these commands, and delivered all they had to."""
+    return _looked(state, *(_delivering(state, name, tuple(commands)) for name, commands in passed.items()))
+
+
+def _delivering(state: Example, name: str, commands: tuple[ConsumerCommand, ...]) -> Traffic:
+    owed = met(state.chunking.consumers[name].client, commands).owed
+    each = (Delivery(one.position, size_bytes=1, digest=digest(chr(one.sequence_id))) for one in owed)
+    return Traffic(name, commands, tuple(each))
+
+
+def _looked(state: Example, *traffic: Traffic) -> Allowed[Example] | Broken:
+    log = state.chunking.topics["t"].log
+    return judge(state, ReceiveDue(*SUBSCRIPTION_ID), DueReceived(traffic=traffic, log=log))
+
+
+def passed(state: Example, name: str, *commands: ConsumerCommand) -> Allowed[Example] | Broken:
+    """The verdict if these commands pass, more may follow, and the cursor is as they say."""
+    acked = {at for one in commands if isinstance(one, CommandAck) for at in one.positions}
+    unacknowledged = tuple(one.position for one in state.chunking.left(SUBSCRIPTION_ID) if one.position not in acked)
+    outcome = UnacknowledgedRead(unacknowledged, (Traffic(name, commands),))
+    return judge(state, ReadCursor(*SUBSCRIPTION_ID), outcome)
+
+
+def entries(log: str, *numbers: int) -> list[CommandMessage]:
+    """Some entries of a log, which are sent to a consumer."""
+    every = dispatched(log)
+    return [every[number] for number in numbers]
 
 
 def allowed(judged: Allowed[Example] | Broken) -> Allowed[Example]:

@@ -4,66 +4,49 @@ from __future__ import annotations
 
 import pytest
 
-from model.chunking import consumers
 from model.chunking.assignment import NOTHING_SENT
-from model.chunking.deliveries import fresh
-from model.chunking.state import Chunking, ChunkSubscription, ChunkTopic, TrackedConsumer
-from model.deviations import DEVIATIONS
-from model.excuses.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
-from model.judgement import Allowed, Broken
-from model.traffic import CommandAck, CommandMessage, CommandRedeliver, CommandSubscribe, ConsumerCommand, Traffic
-from model.vocabulary import ChunkNumber, SubscriptionId, SubscriptionType
-from tests.model.chunking.histories import at, dispatched, logged
+from model.example import Example
+from model.traffic import CommandAck, CommandMessage, CommandRedeliver, CommandSubscribe, ConsumerCommand
+from model.vocabulary import ChunkNumber, SubscriptionType
+from tests.model.chunking.histories import (
+    allowed,
+    at,
+    broken,
+    dispatched,
+    example,
+    joined,
+    left,
+    looked,
+    passed,
+    written,
+)
 
-SUBSCRIPTION_ID = SubscriptionId("t", "s")
-KNOWN = frozenset(DEVIATIONS)
+OUTLIVES = "chunk-assignment-outlives-consumer"
 
 
-def subscribed(log: str, *names: str, kind: SubscriptionType = "Shared") -> Chunking:
+def shared(log: str, *names: str, kind: SubscriptionType = "Shared") -> Example:
     """Consumers of a topic with this log; pulsar-client's."""
-    state = Chunking(
-        topics={"t": ChunkTopic(100, deduplication=False, log=logged(log))},
-        subscriptions={SUBSCRIPTION_ID: ChunkSubscription()},
-    )
+    state = example(written(log))
     for name in names:
-        client = fresh(pending=0, acks_discarded=False)
-        consumer = TrackedConsumer(topic="t", subscription="s", kind=kind, client=client)
-        state = state.with_consumer(name, consumer)
+        state = joined(state, name, kind)
     return state
 
 
-def passes(state: Chunking, name: str, *commands: ConsumerCommand) -> Chunking:
-    judged = consumers.passed(state, Traffic(name, commands, ()), KNOWN)
-    assert isinstance(judged, Allowed), judged
-    return judged.state
-
-
-def leaves(state: Chunking, name: str) -> Chunking:
-    judged = consumers.left(state, name, (), KNOWN)
-    assert isinstance(judged, Allowed), judged
-    return judged.state
-
-
-def starved(state: Chunking) -> Allowed[Chunking] | Broken:
-    """Nothing more is sent to anybody."""
-    return consumers.gathered(state, SUBSCRIPTION_ID, (), KNOWN)
+def passes(state: Example, name: str, *commands: ConsumerCommand) -> Example:
+    return allowed(passed(state, name, *commands)).state
 
 
 def test_a_consumer_that_left_with_the_first_chunk_explains_it() -> None:
-    state = leaves(passes(subscribed("a0/2 a1/2 x", "c1", "c2"), "c1", *dispatched("a0/2")), "c1")
-    answer = starved(state)
-    assert isinstance(answer, Allowed)
-    assert answer.deviations == (CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER,)
-    assert isinstance(starved(answer.state), Allowed), "nothing ended it"
+    state = left(passes(shared("a0/2 a1/2 x", "c1", "c2"), "c1", *dispatched("a0/2")), "c1")
+    answer = allowed(looked(state))
+    assert answer.deviations == (OUTLIVES,)
+    assert allowed(looked(answer.state)).deviations == (OUTLIVES,), "nothing ended it"
 
 
 def test_a_last_chunk_that_is_redelivered_alone_explains_it() -> None:
-    state = passes(
-        subscribed("a0/2 a1/2 x y0/2 y1/2", "c1"), "c1", *dispatched("a0/2 a1/2"), CommandRedeliver((at(1),))
-    )
-    answer = starved(state)
-    assert isinstance(answer, Allowed)
-    assert answer.deviations == (CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER,)
+    log = "a0/2 a1/2 x y0/2 y1/2"
+    state = passes(shared(log, "c1"), "c1", *dispatched("a0/2 a1/2"), CommandRedeliver((at(1),)))
+    assert allowed(looked(state)).deviations == (OUTLIVES,)
 
 
 WHOLE: tuple[CommandMessage, ...] = dispatched("a0/2 a1/2")
@@ -73,18 +56,16 @@ BOTH_AGAIN = CommandRedeliver((at(0), at(1)))
 @pytest.mark.parametrize(
     "state",
     [
-        pytest.param(leaves(passes(subscribed("a0/2 a1/2 x", "c1", "c2"), "c1", *WHOLE), "c1"), id="it had all chunks"),
+        pytest.param(left(passes(shared("a0/2 a1/2 x", "c1", "c2"), "c1", *WHOLE), "c1"), id="it had all chunks"),
+        pytest.param(passes(shared("a0/2 a1/2 x", "c1"), "c1", *WHOLE, BOTH_AGAIN), id="nack"),
+        pytest.param(passes(shared("a0/2 a1/2 x", "c1"), "c1", *dispatched("a0/2")), id="its consumer is there"),
         pytest.param(
-            passes(subscribed("a0/2 a1/2 x", "c1"), "c1", *WHOLE, CommandRedeliver((at(0), at(1)))), id="nack"
-        ),
-        pytest.param(passes(subscribed("a0/2 a1/2 x", "c1"), "c1", *dispatched("a0/2")), id="its consumer is there"),
-        pytest.param(
-            leaves(passes(subscribed("a0/2 a1/2 x", "c1", "c2", kind="Failover"), "c1", *dispatched("a0/2")), "c1"),
+            left(passes(shared("a0/2 a1/2 x", "c1", "c2", kind="Failover"), "c1", *dispatched("a0/2")), "c1"),
             id="Failover",
         ),
         pytest.param(
             passes(
-                leaves(passes(subscribed("a0/2 a1/2 x", "c1", "c2"), "c1", *dispatched("a0/2")), "c1"),
+                left(passes(shared("a0/2 a1/2 x", "c1", "c2"), "c1", *dispatched("a0/2")), "c1"),
                 "c2",
                 CommandAck((at(0), at(1)), is_cumulative=False),
             ),
@@ -92,18 +73,15 @@ BOTH_AGAIN = CommandRedeliver((at(0), at(1)))
         ),
     ],
 )
-def test_anything_else_starves_a_subscription_for_no_known_reason(state: Chunking) -> None:
-    answer = starved(state)
-    assert isinstance(answer, Broken)
-    assert answer.rule in ("CHUNK-03", "CHUNK-09")
-    assert answer.deviation is None
+def test_anything_else_starves_a_subscription_for_no_known_reason(state: Example) -> None:
+    rule, deviation, _ = broken(looked(state))
+    assert rule in ("CHUNK-03", "CHUNK-09")
+    assert deviation is None
 
 
 def test_a_consumer_that_subscribed_anew_is_another_one_to_the_broker() -> None:
-    state = passes(subscribed("a0/2 a1/2 x", "c1"), "c1", *dispatched("a0/2"), CommandSubscribe())
-    answer = starved(state)
-    assert isinstance(answer, Allowed)
-    assert answer.deviations == (CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER,)
+    state = passes(shared("a0/2 a1/2 x", "c1"), "c1", *dispatched("a0/2"), CommandSubscribe())
+    assert allowed(looked(state)).deviations == (OUTLIVES,)
 
 
 def test_a_message_whose_uuid_came_again_may_have_been_sent_to_the_consumer_that_left_with_its_first_chunk() -> None:

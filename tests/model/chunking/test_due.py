@@ -7,25 +7,26 @@ from dataclasses import replace
 import pytest
 
 from model.chunking import dispatch
-from model.chunking.state import (
-    Chunking,
-    ChunkingProducer,
-    ChunkTopic,
-    SentMessage,
-)
+from model.chunking.state import Chunking, ChunkTopic
 from model.chunking.tracker import judge
 from model.events import DueReceived, Subscribed
-from model.excuses.chunking import (
-    CHUNK_ASSIGNED_BEYOND_PERMITS,
-    CHUNKS_DISPATCHED_ONE_BY_ONE,
-    DRAINING_HASH_BLOCKS_CHUNKS,
-    HASH_REASSIGNED_BETWEEN_CHUNKS,
-    RECENTLY_JOINED_WAITS_FOR_CHUNKS,
-)
+from model.example import Example
 from model.judgement import Allowed, Broken
 from model.subscription_operations import ReceiveDue, Subscribe
-from model.vocabulary import LookAhead, SubscriptionId, SubscriptionType
-from tests.model.chunking.histories import PRODUCER, at, consumer, logged
+from model.traffic import CommandRedeliver
+from model.vocabulary import NO_LIMITS, LookAhead, SubscriptionType
+from tests.model.chunking.histories import (
+    allowed,
+    at,
+    broken,
+    entries,
+    example,
+    joined,
+    left,
+    logged,
+    looked,
+    written,
+)
 
 PLAIN = ChunkTopic(100, deduplication=False)
 
@@ -38,184 +39,172 @@ def test_a_complete_message_of_a_shared_subscription_is_due_at_some_consumer() -
     assert dispatch.due("Shared", log, []) == []
 
 
+BEYOND_PERMITS, OUTLIVES = "chunk-assigned-beyond-permits", "chunk-assignment-outlives-consumer"
+
+
 @pytest.mark.parametrize(
-    ("kind", "queue", "holds", "deviation"),
+    ("kind", "queue", "holds", "is_explained"),
     [
-        ("Shared", 2, [{0, 1}, set()], CHUNK_ASSIGNED_BEYOND_PERMITS),
-        ("Shared", 2, [set(), {0, 1}], CHUNK_ASSIGNED_BEYOND_PERMITS),
-        ("Shared", 1, [{0}, set()], CHUNK_ASSIGNED_BEYOND_PERMITS),  # two chunks are beyond the permits
-        ("Shared", 3, [{0, 1}, set()], None),  # it has permits for all
-        ("Shared", 2, [{0, 1}], None),  # there is nobody else whose permits could have been counted
-        ("Shared", 2, [{0}, {1}], None),
-        ("Shared", 2, [{0, 2}, {3}], None),  # one in the middle
-        ("Shared", 2, [set(), set()], None),  # nobody has the first one
-        ("Shared", 2, [{0, 1, 2}, set()], None),  # the message after it
-        ("Key_Shared", 2, [{0, 1}, set()], None),
+        ("Shared", 2, [[0, 1], []], True),
+        ("Shared", 2, [[], [0, 1]], True),
+        ("Shared", 1, [[0], []], True),  # two chunks are beyond the permits
+        ("Shared", 3, [[0, 1], []], False),  # it has permits for all
+        ("Shared", 2, [[0, 1]], False),  # there is nobody else whose permits could have been counted
+        ("Shared", 2, [[0], [1]], False),
+        ("Shared", 2, [[0, 2], [3]], False),  # one in the middle
+        ("Shared", 2, [[], []], False),  # nobody has the first one
+        ("Shared", 2, [[0, 1, 2], []], False),  # the message after it
+        ("Key_Shared", 2, [[0, 1], []], False),
     ],
 )
 def test_the_rest_of_a_message_without_a_consumer_is_a_deviation_only_where_few_permits_explain_it(
-    kind: SubscriptionType, queue: int, holds: list[set[int]], deviation: str | None
+    kind: SubscriptionType, queue: int, holds: list[list[int]], *, is_explained: bool
 ) -> None:
-    log = logged("a0/3 a1/3 a2/3 x")
-    topic, consumers = (
-        replace(PLAIN, log=log),
-        [replace(consumer(), kind=kind, queue=queue, holds=frozenset(map(at, one))) for one in holds],
-    )
-    sent = {position for one in consumers for position in one.holds}
-    owed = [one.position for one in log if one.position not in sent]
-    assert dispatch.starved(SubscriptionId("t", "s"), topic, consumers, owed, is_stuck=False).deviation == deviation
+    log = "a0/3 a1/3 a2/3 x"
+    state = example(written(log), unknown=OUTLIVES)
+    for name in "cd"[: len(holds)]:
+        state = joined(state, name, kind, queue=queue)
+    judged = looked(state, **{name: entries(log, *one) for name, one in zip("cd", holds, strict=False)})
+    assert is_explained == (isinstance(judged, Allowed) and judged.deviations == (BEYOND_PERMITS,))
+    assert isinstance(judged, Allowed) or judged.deviation is None or not is_explained
 
 
 @pytest.mark.parametrize(("queue", "is_explained"), [(2, True), (3, True), (4, False)])
 def test_entries_of_other_messages_take_permits_of_a_consumer_with_the_first_chunk(
     queue: int, *, is_explained: bool
 ) -> None:
-    first, other = (
-        replace(consumer(), kind="Shared", queue=queue, holds=frozenset(map(at, one))) for one in ((0, 1, 2), ())
-    )
-    topic = replace(PLAIN, log=logged("x y a0/2 a1/2"))
-    broken = dispatch.starved(SubscriptionId("t", "s"), topic, [first, other], [at(3)], is_stuck=False)
-    assert broken.deviation == (CHUNK_ASSIGNED_BEYOND_PERMITS if is_explained else None)
+    log = "x y a0/2 a1/2"
+    state = example(written(log))
+    for name in "cd":
+        state = joined(state, name, "Shared", queue=queue)
+    judged = looked(state, c=entries(log, 0, 1, 2))
+    assert isinstance(judged, Allowed) is is_explained
+
+
+def test_a_chunk_that_was_assigned_beyond_permits_is_not_dispatched_until_its_consumer_leaves() -> None:
+    log = "a0/2 a1/2"
+    state = joined(joined(example(written(log)), "c", "Shared", queue=1), "d", "Shared", queue=1)
+    stalled = allowed(looked(state, c=entries(log, 0))).state
+    again = allowed(looked(joined(stalled, "e", "Shared", queue=9)))
+    assert again.deviations == (BEYOND_PERMITS,)
+    without = replace(left(stalled, "c"), known=stalled.known - {OUTLIVES})
+    assert isinstance(looked(without), Broken)
+
+
+def after_a_join(
+    topic: ChunkTopic, before: list[int], log: str, kind: SubscriptionType = "Key_Shared", *, joins: bool = True
+) -> Example:
+    """Of a log that is written so far, c has these entries, when d joins; then the rest is written."""
+    had = log.split()[: max(before, default=-1) + 1]
+    so_far = replace(written(" ".join(had)), drains=topic.drains, look_ahead=topic.look_ahead)
+    state = joined(example(so_far), "c", kind)
+    state = allowed(looked(state, c=entries(log, *before))).state
+    if joins:
+        state = allowed(looked(joined(state, "d", kind))).state
+    return replace(state, chunking=state.chunking.with_topic("t", topic))
 
 
 @pytest.mark.parametrize(("key", "is_explained"), [("k0", True), ("k1", False), (None, False)])
 def test_a_draining_hash_blocks_later_messages_of_the_same_key(key: str | None, *, is_explained: bool) -> None:
-    sent = [SentMessage(sequence_id=ord(one), digest="", size_bytes=1, sticky_key=key) for one in "ax"]
-    producers = {PRODUCER: ChunkingProducer(asked=(replace(sent[0], sticky_key="k0"), sent[1]))}
-    topic = replace(PLAIN, producers=producers, log=logged("a0/2 a1/2 x"))
-    holder = replace(consumer(), kind="Key_Shared", holds=frozenset({at(0)}), reassigned=frozenset({at(0)}))
-    consumers = [holder, replace(consumer(), kind="Key_Shared")]
-    broken = dispatch.starved(SubscriptionId("t", "s"), topic, consumers, [at(1), at(2)], is_stuck=False)
-    assert broken.deviation == (DRAINING_HASH_BLOCKS_CHUNKS if is_explained else None)
+    log = "a0/2 a1/2 x"
+    topic = written(log, {"a": "k0", "x": key or ""})
+    judged = looked(after_a_join(topic, [0], log))
+    assert isinstance(judged, Allowed) is is_explained
 
 
 @pytest.mark.parametrize(
-    ("holds", "reassigned", "owed", "is_explained"),
+    ("log", "before", "joins", "later", "is_explained", "is_explained_if_full"),
     [
-        ([{0, 1}, set()], {0, 1}, {2}, True),
-        ([{0}, set()], {0}, {1, 2}, True),
-        ([{0, 1}, set()], set(), {2}, False),  # nobody joined or left since
-        ([{0, 1}, set()], {0}, {2}, False),  # a chunk was dispatched since: its hash does not drain
-        ([set(), set()], set(), {0, 1, 2}, False),  # nobody has the first chunk
-        ([{0, 1}, set()], {0, 1}, {2, 3}, False),  # the message of another hash
-        ([{0, 1}], {0, 1}, {2}, False),  # the consumer is alone
+        ("a0/3 a1/3 a2/3", [0, 1], True, [], True, True),
+        ("a0/3 a1/3 a2/3", [0], True, [], True, True),
+        ("a0/3 a1/3 a2/3", [], True, [0, 1], False, False),  # nobody joined or left since
+        ("a0/3 a1/3 a2/3", [0], True, [1], False, False),  # a chunk was dispatched since: its hash does not drain
+        ("a0/3 a1/3 a2/3", [], True, [], False, False),  # nobody has the first chunk
+        ("a0/3 a1/3 a2/3 x", [0, 1], True, [], False, True),  # the message of another hash
+        ("a0/3 a1/3 a2/3", [0, 1], False, [], False, False),  # the consumer is alone
     ],
 )
 def test_chunks_that_a_draining_hash_does_not_block_are_due(
-    holds: list[set[int]], reassigned: set[int], owed: set[int], is_explained: bool
+    log: str, before: list[int], joins: bool, later: list[int], is_explained: bool, is_explained_if_full: bool
 ) -> None:
-    topic = replace(PLAIN, log=logged("a0/3 a1/3 a2/3 x"))
-    consumers = [
-        replace(consumer(), kind="Key_Shared", holds=frozenset(map(at, one)), reassigned=frozenset(map(at, reassigned)))
-        for one in holds
-    ]
-    positions = sorted(map(at, owed))
-    broken = dispatch.starved(SubscriptionId("t", "s"), topic, consumers, positions, is_stuck=False)
-    assert broken.deviation == (DRAINING_HASH_BLOCKS_CHUNKS if is_explained else None)
-    is_full = replace(topic, look_ahead=LookAhead(0, 1))
-    broken = dispatch.starved(SubscriptionId("t", "s"), is_full, consumers, positions, is_stuck=False)
-    is_after = bool(reassigned) and holds[0] == reassigned and len(holds) > 1
-    assert broken.deviation == (DRAINING_HASH_BLOCKS_CHUNKS if is_after else None)
+    for look_ahead, is_so in ((NO_LIMITS, is_explained), (LookAhead(0, 1), is_explained_if_full)):
+        topic = replace(written(log), look_ahead=look_ahead)
+        judged = looked(after_a_join(topic, before, log, joins=joins), c=entries(log, *later))
+        if is_so:
+            assert allowed(judged).deviations == ("draining-hash-blocks-chunks",)
+        else:
+            assert broken(judged)[1] is None
+
+
+RECENTLY_JOINED = "recently-joined-waits-for-chunks"
 
 
 @pytest.mark.parametrize(
-    ("holds", "reassigned", "owed", "is_explained"),
+    ("log", "before", "joins", "c", "d", "is_explained"),
     [
-        ([{1, 2}, set()], {1, 2}, {3}, True),
-        ([{1, 2}, set()], {1, 2}, {3, 4}, True),  # nothing more is read
-        ([{1, 2}, set()], set(), {3}, False),  # nobody joined or left since
-        ([{1, 2}, set()], {1}, {3}, False),  # a chunk was dispatched since
-        ([{1, 2}, set()], {1, 2}, {0, 3}, False),  # an earlier message
-        ([{1, 2}, set()], {1, 2}, {4}, False),  # only a later one
-        ([{1, 2}, {3}], {1, 2}, {4}, True),  # the other chunk went to the one that joined
-        ([{1, 2}, {3}], {1}, {4}, False),  # the first one read a chunk since
-        ([{1, 2}], {1, 2}, {3}, False),  # the consumer is alone
+        ("a0/3 a1/3 a2/3", [0, 1], True, [], [], True),
+        ("a0/3 a1/3 a2/3 y", [0, 1], True, [], [], True),  # nothing more is read
+        ("a0/3 a1/3 y a2/3", [0, 1], True, [], [], True),
+        ("a0/3 a1/3 a2/3", [], True, [0, 1], [], False),  # nobody joined or left since
+        ("a0/3 a1/3 a2/3", [0], True, [1], [], False),  # a chunk was dispatched since
+        ("a0/3 a1/3 a2/3 y", [0, 1], True, [], [2], True),  # the other chunk went to the one that joined
+        ("a0/3 a1/3 a2/3 y", [0], True, [1], [2], False),  # the first one read a chunk since
+        ("a0/3 a1/3 a2/3", [0, 1], False, [], [], False),  # the consumer is alone
+        ("a0/3 y", [0], True, [], [], True),  # an unfinished message
+        ("a0/3 y", [], True, [0], [], False),  # nobody joined since
+        ("a0/3 y", [], True, [], [], False),  # it has no chunk of the unfinished message
     ],
 )
 def test_chunks_that_a_recently_joined_consumer_does_not_wait_for_are_due(
-    holds: list[set[int]], reassigned: set[int], owed: set[int], is_explained: bool
+    log: str, before: list[int], joins: bool, c: list[int], d: list[int], is_explained: bool
 ) -> None:
-    topic = replace(PLAIN, log=logged("x a0/3 a1/3 a2/3 y"), drains=False)
-    consumers = [
-        replace(consumer(), kind="Key_Shared", holds=frozenset(map(at, one)), reassigned=frozenset(map(at, reassigned)))
-        for one in holds
-    ]
-    broken = dispatch.starved(SubscriptionId("t", "s"), topic, consumers, sorted(map(at, owed)), is_stuck=False)
-    assert broken.deviation == (RECENTLY_JOINED_WAITS_FOR_CHUNKS if is_explained else None)
+    sent = {"c": entries(log, *c), **({"d": entries(log, *d)} if joins else {})}
+    judged = looked(after_a_join(replace(written(log), drains=False), before, log, joins=joins), **sent)
+    if not is_explained:
+        assert broken(judged)[1] is None
+        return
+    assert RECENTLY_JOINED in allowed(judged).deviations
+    with_draining_hashes = looked(after_a_join(written(log), before, log, joins=joins), **sent)
+    assert isinstance(with_draining_hashes, Broken) or RECENTLY_JOINED not in with_draining_hashes.deviations
 
 
-@pytest.mark.parametrize(("reassigned", "is_explained"), [({1, 2}, True), ({1, 2, 3}, False), (set(), False)])
-def test_a_message_between_the_chunks_waits_only_if_it_was_not_read_when_the_consumer_joined(
-    reassigned: set[int], *, is_explained: bool
-) -> None:
-    topic = replace(PLAIN, log=logged("x a0/3 a1/3 y a2/3"), drains=False)
-    first, second = (
-        replace(consumer(), kind="Key_Shared", holds=frozenset(map(at, held)), reassigned=frozenset(map(at, read)))
-        for held, read in (({1, 2}, reassigned), (set(), set()))
-    )
-    broken = dispatch.starved(SubscriptionId("t", "s"), topic, [first, second], [at(3), at(4)], is_stuck=False)
-    assert broken.deviation == (RECENTLY_JOINED_WAITS_FOR_CHUNKS if is_explained else None)
+@pytest.mark.parametrize("log", ["x a0/3 a1/3 a2/3", "a0/3 a1/3 x a2/3", "a0/3 x y"])
+def test_a_recently_joined_consumer_does_not_wait_for_what_was_read_before_it_joined(log: str) -> None:
+    """Message x is redelivered."""
+    number = log.split().index("x")
+    before = [number for number in range(3) if log.split()[number] != "y"]
+    returns = CommandRedeliver((at(number),))
+    judged = looked(after_a_join(replace(written(log), drains=False), before, log), c=[returns])
+    assert broken(judged)[1] is None
 
 
 @pytest.mark.parametrize(
-    ("holds", "reassigned", "owed", "is_explained"),
-    [
-        ({0}, {0}, {2}, True),
-        ({0}, set(), {2}, False),  # nobody joined since
-        ({1}, {1}, {2}, False),  # it has no chunk of the unfinished message
-        ({0, 1}, {0, 1}, {0, 2}, False),  # an entry that was read when the other one joined
-    ],
-)
-def test_an_unfinished_message_holds_up_others_only_where_a_consumer_joined_while_another_one_had_its_chunks(
-    holds: set[int], reassigned: set[int], owed: set[int], *, is_explained: bool
-) -> None:
-    topic = replace(PLAIN, log=logged("a0/3 x y"), drains=False)
-    first = replace(
-        consumer(), kind="Key_Shared", holds=frozenset(map(at, holds)), reassigned=frozenset(map(at, reassigned))
-    )
-    consumers, left = [first, replace(consumer(), kind="Key_Shared")], sorted(map(at, owed))
-    broken = dispatch.starved(SubscriptionId("t", "s"), topic, consumers, left, is_stuck=False)
-    assert (broken.rule, broken.deviation) == ("CHUNK-09", RECENTLY_JOINED_WAITS_FOR_CHUNKS if is_explained else None)
-    with_draining_hashes = replace(topic, drains=True)
-    broken = dispatch.starved(SubscriptionId("t", "s"), with_draining_hashes, consumers, left, is_stuck=False)
-    assert (broken.rule, broken.deviation) == ("CHUNK-09", None)
-
-
-@pytest.mark.parametrize(
-    ("kind", "reassigned", "deviation"),
-    [
-        ("Key_Shared", {0, 1}, HASH_REASSIGNED_BETWEEN_CHUNKS),
-        ("Key_Shared", {0}, None),
-        ("Key_Shared", set(), None),
-    ],
+    ("before", "c", "deviation"),
+    [([0, 1], [], "hash-reassigned-between-chunks"), ([0], [1], None), ([], [0, 1], None)],
 )
 def test_chunks_of_one_message_at_two_consumers_are_a_deviation_only_after_a_reassignment(
-    kind: SubscriptionType, reassigned: set[int], deviation: str | None
+    before: list[int], c: list[int], deviation: str | None
 ) -> None:
-    first, second = (replace(consumer(), kind=kind, holds=frozenset(map(at, held))) for held in ({0, 1}, {2}))
-    first = replace(first, reassigned=frozenset(map(at, reassigned)))
-    broken = dispatch.together(logged("a0/3 a1/3 a2/3"), {"c": first, "d": second}, frozenset())
-    assert isinstance(broken, Broken)
-    assert (broken.rule, broken.deviation) == ("CHUNK-14", deviation)
-    later = dispatch.together(
-        logged("a0/3 a1/3 a2/3 b0/2 b1/2"),
-        {"c": replace(first, holds=first.holds | {at(3)}), "d": replace(second, holds=second.holds | {at(4)})},
-        frozenset({HASH_REASSIGNED_BETWEEN_CHUNKS}),
-    )
-    assert isinstance(later, Broken)
-    assert later.deviation is None, "another message was split without a reassignment"
+    log = "a0/3 a1/3 a2/3"
+    judged = looked(after_a_join(written(log), before, log), c=entries(log, *c), d=entries(log, 2))
+    if deviation is None:
+        assert broken(judged)[:2] == ("CHUNK-14", None)
+        return
+    assert allowed(judged).deviations == (deviation,)
+    longer_log = f"{log} b0/2 b1/2"
+    state = after_a_join(written(longer_log), before, longer_log)
+    later = looked(state, c=entries(longer_log, 3), d=entries(longer_log, 2, 4))
+    assert broken(later)[1] is None, "another message was split without a reassignment"
 
 
 def test_a_shared_subscription_of_early_releases_scatters_chunks() -> None:
-    first, second = (replace(consumer(), kind="Shared", holds=frozenset(map(at, held))) for held in ({0, 1}, {2}))
-    broken = dispatch.together(logged("a0/3 a1/3 a2/3"), {"c": first, "d": second}, frozenset())
-    assert isinstance(broken, Broken)
-    assert (broken.rule, broken.deviation) == ("CHUNK-14", CHUNKS_DISPATCHED_ONE_BY_ONE)
-    whole = {"c": replace(first, holds=first.holds | second.holds)}
-    assert isinstance(dispatch.together(logged("a0/3 a1/3 a2/3"), whole, frozenset()), Allowed)
-    twice = dispatch.together(logged("a0/3 a1/3 a2/3"), {**whole, "d": second}, frozenset())
-    assert isinstance(twice, Broken)
-    assert twice.deviation is None, "a chunk was dispatched to both"
+    log = "a0/3 a1/3 a2/3"
+    state = joined(joined(example(written(log)), "c", "Shared"), "d", "Shared")
+    scattered = looked(state, c=entries(log, 0, 1), d=entries(log, 2))
+    assert allowed(scattered).deviations == ("chunks-dispatched-one-by-one",)
+    assert allowed(looked(state, c=entries(log, 0, 1, 2))).deviations == ()
+    twice = looked(state, c=entries(log, 0, 1, 2), d=entries(log, 2))
+    assert broken(twice)[1] is None, "a chunk was dispatched to both"
 
 
 @pytest.mark.parametrize("drains", [True, False])

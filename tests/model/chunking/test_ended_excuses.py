@@ -28,7 +28,7 @@ def topic(*, deviating: frozenset[tuple[str, int]] = frozenset()) -> ChunkTopic:
 def unacknowledged_read(subscription: ChunkSubscription, *positions: Position) -> Allowed[Chunking] | Broken:
     """The verdict on a cursor that is read with these entries unacknowledged."""
     state = Chunking({"t": topic()}, subscriptions={SUBSCRIPTION_ID: subscription})
-    return acks.backlog_read(state, SUBSCRIPTION_ID, UnacknowledgedRead(positions), frozenset())
+    return acks.backlog_read(state, SUBSCRIPTION_ID, UnacknowledgedRead(positions))
 
 
 ACKNOWLEDGED = ChunkSubscription(acknowledged=frozenset({at(0), at(1)}), settled=frozenset({at(0)}))
@@ -68,7 +68,7 @@ def late(
     )
     state = Chunking({"t": topic(deviating=deviating)}, {"c": consumer}, {SUBSCRIPTION_ID: subscription})
     traffic = Traffic("c", dispatched("x"), given("x@0"))
-    return consumers.gathered(state, SUBSCRIPTION_ID, (traffic,), frozenset())
+    return consumers.gathered(state, SUBSCRIPTION_ID, (traffic,))
 
 
 DELIVERED = ChunkSubscription(

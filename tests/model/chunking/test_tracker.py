@@ -18,17 +18,16 @@ from model.chunking.state import (
 )
 from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.deviations import DEVIATIONS
-from model.events import Answer, Duplicate, Refused, Sent, Stored, Unknown
+from model.events import Answer, Done, Duplicate, Refused, Sent, Stored, Unknown
 from model.example import Example
 from model.excuses.chunking import (
     CHUNK_EACH_DEDUPLICATED,
     CHUNK_ONLY_LAST_DEDUPLICATED,
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
-    REDELIVERY_READS_IN_PARALLEL,
 )
 from model.explain import judge
 from model.judgement import Allowed, Broken
-from model.operations import Send
+from model.operations import Send, Unload
 from model.sessions import Session
 from model.traffic import (
     CommandAck,
@@ -40,10 +39,29 @@ from model.traffic import (
     Part,
 )
 from model.vocabulary import Entry, Message
-from tests.model.chunking.histories import at, consumer, digests, dispatched, given, life, logged, part
+from tests.model.chunking.histories import (
+    SUBSCRIPTION_ID,
+    allowed,
+    at,
+    broken,
+    consumer,
+    digests,
+    dispatched,
+    example,
+    given,
+    joined,
+    life,
+    logged,
+    longer,
+    looked,
+    part,
+    passed,
+    subscribed,
+)
 
 PLAIN, DEDUPLICATING = ChunkTopic(100, deduplication=False), ChunkTopic(100, deduplication=True)
 ALL = "a0/2 a1/2"
+IN_PARALLEL = "redelivery-reads-in-parallel"
 
 
 def explanation(topic: ChunkTopic, log: str, *acts: object) -> tuple[str, ...] | str:
@@ -263,11 +281,11 @@ def test_redelivered_messages_may_be_delivered_again_and_incomplete_ones_start_a
 # ----------------------------------------------------------------------------------------------------------- the broker
 
 
-def sent_by_broker(log: str, *passed: ConsumerCommand, acknowledged: tuple[int, ...] = ()) -> str | None:
+def sent_by_broker(log: str, *commands: ConsumerCommand, acknowledged: tuple[int, ...] = ()) -> str | None:
     """The rule that is broken by what a broker sent to an ordered consumer."""
-    topic = replace(PLAIN, log=logged(log))
-    subscription = ChunkSubscription(acknowledged=frozenset(map(at, acknowledged)))
-    judged = dispatch.met(topic, subscription, "c", consumer(), passed, (), is_read=True)
+    state = subscribed(log).chunking
+    acked = ChunkSubscription(acknowledged=frozenset(map(at, acknowledged)))
+    judged = dispatch.met(state.with_subscription(SUBSCRIPTION_ID, acked), "c", commands, is_read=True)
     return judged.rule if isinstance(judged, Broken) else None
 
 
@@ -309,37 +327,34 @@ def test_a_broker_sends_the_log_in_order_and_from_its_start_after_a_redelivery_r
     assert sent_by_broker("a0/2 x a1/2", *passed, acknowledged=acknowledged) == rule
 
 
-def needed(*passed: ConsumerCommand) -> str | None:
+def needed(*commands: ConsumerCommand) -> str | None:
     """The deviation that a broker needs to send this to an ordered consumer of three entries."""
-    topic = replace(PLAIN, log=logged("a0/2 x a1/2"))
-    judged = dispatch.met(topic, ChunkSubscription(), "c", consumer(), passed, (), is_read=True)
+    state = subscribed("a0/2 x a1/2")
+    judged = passed(state.with_known(state.known - {IN_PARALLEL}), "c", *commands)
     return judged.deviation if isinstance(judged, Broken) else None
 
 
 def test_a_parallel_redelivery_read_is_a_deviation_only_if_there_were_entries_to_read() -> None:
     first, second, third = entry(0, "a0/2"), entry(1, "x"), entry(2, "a1/2")
-    assert needed(first, CommandRedeliver(()), second, first, first) == REDELIVERY_READS_IN_PARALLEL
-    assert needed(first, CommandRedeliver(()), first, first) == REDELIVERY_READS_IN_PARALLEL
-    assert needed(first, CommandRedeliver(()), first, third) == REDELIVERY_READS_IN_PARALLEL
+    assert needed(first, CommandRedeliver(()), second, first, first) == IN_PARALLEL
+    assert needed(first, CommandRedeliver(()), first, first) == IN_PARALLEL
+    assert needed(first, CommandRedeliver(()), first, third) == IN_PARALLEL
     assert needed(first, second, third, CommandRedeliver(()), first, first) is None
     assert needed(first, first) is None
     assert needed(first, second, CommandRedeliver(()), first, CommandSubscribe(), first, first) is None
 
 
 def test_a_cursor_as_it_was_created_begins_behind_the_first_entries_by_a_deviation() -> None:
-    topic, behind = replace(PLAIN, log=logged("a0/2 x a1/2")), [entry(1, "x"), entry(2, "a1/2")]
-    created = ChunkSubscription(is_as_created=True)
-    name = "created-cursor-persisted-at-latest"
-
-    def begins(subscription: ChunkSubscription, known: tuple[str, ...]) -> Broken | tuple[str, ...]:
-        judged = dispatch.met(topic, subscription, "c", consumer(), behind, known, is_read=True)
-        return judged if isinstance(judged, Broken) else judged[2]
-
-    assert begins(created, (name,)) == (name,)
-    for other in (ChunkSubscription(), replace(created, acknowledged=frozenset({entry(2, "a1/2").position}))):
-        broken = begins(other, (name,))
-        assert isinstance(broken, Broken)
-        assert broken.deviation is None
+    log, name = "a0/2 x a1/2", "created-cursor-persisted-at-latest"
+    created = subscribed(log)
+    unloaded = allowed(judge(created, Unload("t"), Done())).state
+    behind: list[ConsumerCommand] = [CommandSubscribe(), entry(1, "x"), entry(2, "a1/2")]
+    assert allowed(looked(unloaded, c=behind)).deviations == (name,)
+    assert allowed(looked(unloaded, c=[CommandSubscribe()])).deviations == (name,), "all of it is skipped"
+    assert broken(looked(created, c=behind))[1] is None, "it was not reloaded"
+    acked = allowed(passed(created, "c", entry(0, "a0/2"), entry(1, "x"), CommandAck((at(1),)))).state
+    unloaded = allowed(judge(acked, Unload("t"), Done())).state
+    assert broken(looked(unloaded, c=[CommandSubscribe(), entry(2, "a1/2")]))[1] is None, "an ack was persisted"
 
 
 @pytest.mark.parametrize(
@@ -370,47 +385,40 @@ def test_a_redelivery_request_after_everything_was_read_starts_no_second_read(
     log: str, before: list[ConsumerCommand], then: list[ConsumerCommand], *, is_explained: bool
 ) -> None:
     """The last two entries may be stored only after the request."""
-    known = frozenset(DEVIATIONS)
-    subscription = ChunkSubscription()
-    first = dispatch.met(replace(PLAIN, log=logged(log)), subscription, "c", consumer(), before, known, is_read=True)
-    assert not isinstance(first, Broken)
-    later = replace(PLAIN, log=logged("a0/2 x a1/2"))
-    judged = dispatch.met(later, subscription, "c", first[1], then, known, is_read=True)
+    first = allowed(passed(subscribed(log), "c", *before)).state
+    judged = passed(longer(first, "a0/2 x a1/2"), "c", *then)
     if is_explained:
-        assert not isinstance(judged, Broken)
-        assert judged[2] == (REDELIVERY_READS_IN_PARALLEL,)
+        assert allowed(judged).deviations == (IN_PARALLEL,)
     else:
-        assert isinstance(judged, Broken)
-        assert (judged.rule, judged.deviation) == ("CHUNK-05", None)
+        assert broken(judged)[:2] == ("CHUNK-05", None)
+
+
+def test_the_reads_have_ended_once_everything_came_in_order() -> None:
+    first, second = entry(0, "x"), entry(1, "y")
+    asked = allowed(passed(subscribed("x y"), "c", first, CommandRedeliver(()))).state
+    assert isinstance(passed(asked, "c", first, first), Allowed)
+    seen = allowed(looked(asked, c=[first, second])).state
+    assert broken(passed(seen, "c", first))[:2] == ("CHUNK-05", None)
 
 
 def test_sends_without_an_answer_may_be_read_when_redelivery_is_requested() -> None:
     producer = ChunkingProducer(acts=(life("a0/2 x", [0]),))
-    topic = replace(PLAIN, producers={"p": producer}, log=logged("a0/2"))
-    passed = (entry(0, "a0/2"), CommandRedeliver(()))
-    asked = dispatch.met(topic, ChunkSubscription(), "c", consumer(), passed, (), is_read=True)
-    assert not isinstance(asked, Broken)
-    again, later = (entry(0, "a0/2"), entry(0, "a0/2")), replace(topic, log=logged("a0/2 x"))
-    judged = dispatch.met(later, ChunkSubscription(), "c", asked[1], again, (), is_read=True)
-    assert isinstance(judged, Broken)
-    assert judged.deviation == REDELIVERY_READS_IN_PARALLEL
+    state = joined(example(replace(PLAIN, producers={"p": producer}, log=logged("a0/2"))), "c")
+    asked = allowed(passed(state, "c", entry(0, "a0/2"), CommandRedeliver(()))).state
+    judged = passed(longer(asked, "a0/2 x"), "c", entry(0, "a0/2"), entry(0, "a0/2"))
+    assert allowed(judged).deviations == (IN_PARALLEL,)
 
 
 def test_what_parallel_reads_skip_is_missing_until_redelivery_is_requested_again() -> None:
     first, last = entry(0, "a0/2"), entry(2, "a1/2")
-    topic = replace(PLAIN, log=logged("a0/2 x a1/2"))
     skipping = (first, CommandRedeliver(()), first, last)
-
-    def skipped(*passed: ConsumerCommand) -> set[object]:
-        known = {REDELIVERY_READS_IN_PARALLEL}
-        judged = dispatch.met(topic, ChunkSubscription(), "c", consumer(), passed, known, is_read=True)
-        assert not isinstance(judged, Broken)
-        return set(judged[1].skipped)
-
-    assert skipped(*skipping) == {at(1)}
-    assert skipped(*skipping, CommandRedeliver(())) == set()
-    assert skipped(*skipping, CommandSubscribe()) == set()
-    assert skipped(first) == set()
+    skipped = allowed(looked(subscribed("a0/2 x a1/2"), c=skipping))
+    assert set(skipped.deviations) == {IN_PARALLEL}
+    assert allowed(looked(skipped.state)).deviations == (IN_PARALLEL,), "it stays missing"
+    again: list[ConsumerCommand] = [CommandRedeliver(()), first]
+    assert isinstance(looked(skipped.state, c=[*again, entry(1, "x"), last]), Allowed)
+    assert broken(looked(skipped.state, c=again))[:2] == ("CHUNK-03", None)
+    assert isinstance(looked(skipped.state, c=[CommandSubscribe(), first, last]), Broken)
 
 
 # --------------------------------------------------------------------------------------------------------- answers

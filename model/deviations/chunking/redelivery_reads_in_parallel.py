@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from model.chunking.evidence import ChunksUndispatched, OutOfOrder
+from model.deviation import Deviation, Shadow
+from model.deviations.chunk_dispatch import has_requested, requested_after
+from model.example.state import Example, Judgement
+from model.example.step import Step
+from model.judgement import Broken
+from model.log import Position
+from model.vocabulary import IN_ORDER
+
+ENTRY = Deviation(
+    name="redelivery-reads-in-parallel",
+    rule="CHUNK-05",
+    also=("CHUNK-03",),
+    statement="If a consumer of an Exclusive or Failover subscription requests redelivery while the broker reads, the broker starts a second read beside the first. It dispatches messages twice, or skips some until redelivery is requested again.",
+    cause="PersistentDispatcherSingleActiveConsumer.internalRedeliverUnacknowledgedMessages sets havePendingRead to false, although cancelPendingReadRequest cannot cancel a read in progress. The completion of that read then clears the flag of the new one (4.0.8, 4.2.4, 5.0.0-M1 and 5.0.1).",
+    upstream=("apache/pulsar#26174",),
+    side="broker",
+    seldom=("==3.3.6", "==4.0.8", ">=4.2.4,<=5.0.1"),
+    seen=("4.0.8", "3.3.6", "4.2.4", "5.0.0-M1"),
+    read=("5.0.1",),
+    occurrence="In 10 of 200 replays on a standalone; with a bookie as a process of its own in 0 of 240 replays, and once in a check.",
+    shadow=Shadow(
+        name="test_a_redelivery_request_after_everything_was_read_starts_no_second_read",
+        by="small history",
+        statement="Messages are dispatched twice or skipped after a redelivery request, although all that was stored at the request had been read.",
+        missed_before=True,
+    ),
+)
+
+
+def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
+    match broken.evidence:
+        case OutOfOrder() as out if _is_of_second_read(state, step, out):
+            return broken.passing()
+        case ChunksUndispatched() as undispatched if skipped := _skipped(state, step, undispatched):
+            return broken.passing(skipped)
+        case _:
+            return None
+
+
+def _is_of_second_read(state: Example, step: Step, out: OutOfOrder) -> bool:
+    """Whether a message is sent twice, or after others that are skipped, and a read may have been in progress when its
+    consumer requested redelivery."""
+    requested = requested_after(state, step, out)
+    consumer, at = out.state.consumers[out.consumer], out.position
+    if requested is None or out.state.topics[consumer.topic].end <= requested:
+        return False
+    return at in consumer.holds or (consumer.last is not None and at > max(consumer.last, requested))
+
+
+def _skipped(state: Example, step: Step, undispatched: ChunksUndispatched) -> frozenset[Position]:
+    """The due entries before others that the consumer was sent since it requested redelivery."""
+    last = [
+        max(consumer.holds)
+        for name, consumer in undispatched.consumers.items()
+        if consumer.kind in IN_ORDER and consumer.holds and has_requested(state, step, name)
+    ]
+    return frozenset(position for position in undispatched.owed if any(position < one for one in last))
