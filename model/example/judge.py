@@ -408,7 +408,7 @@ def _judge_answers(
 
 
 def _on_subscriptions(state: Example, operation: OnSubscriptions, outcome: AnyOutcome, at: Interval) -> Judgement:
-    judged = subscriptions.judge(state.consumption, operation, outcome, at, state.known, state.failpoints)
+    judged = subscriptions.judge(state.consumption, operation, outcome, at, state.failpoints)
     return judged.then(lambda after: Allowed(replace(state, consumption=after)))
 
 

@@ -65,7 +65,6 @@ def administered(
     operation: CreateSubscription | CursorRequest,
     outcome: Outcome,
     at: Interval,
-    known: frozenset[str],
 ) -> Judged:
     """The states that are possible after an operation on a subscription."""
     subscription = SubscriptionId(operation.topic, operation.subscription)

@@ -166,7 +166,6 @@ def judge(
     operation: OnSubscriptions,
     outcome: Outcome,
     at: Interval,
-    known: frozenset[str],
     failpoints: Collection[tuple[str, FailpointKind]] = (),
 ) -> Judged:
     """The states that are possible after this operation and outcome. ``failpoints``: the active ones, by topic."""
@@ -209,7 +208,7 @@ def judge(
         case Terminate() | Trim():
             return terminated_or_trimmed(state, operation, outcome)
         case _:
-            return administered(state, operation, outcome, at, known)
+            return administered(state, operation, outcome, at)
 
 
 def _prepared(state: Consumption, operation: OnSubscriptions, outcome: Outcome, at: Interval) -> Consumption:
