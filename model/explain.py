@@ -232,12 +232,19 @@ class _Search:
                 more = (*met, explanation.entry.name)
                 if len(frozenset(more)) <= MOST_NAMES:
                     for one in itertools.chain(self._at_once(found, explanation), self._before(found, explanation)):
+                        if isinstance(one, Allowed) and self._is_smallest(more, met):
+                            return one, more
                         put(one, more)
             for way in self._by_sums(found):
                 more = (*met, *sorted(way))
                 if len(frozenset(more)) <= MOST_NAMES:
                     put(self._passed(found, found.broken.passing()), more)
         return left, left_met
+
+    def _is_smallest(self, more: tuple[str, ...], met: tuple[str, ...]) -> bool:
+        """Whether no other set of deviations can come before this one, which ``met`` led to."""
+        names = frozenset(more)
+        return names <= self.known and len(names) <= max(1, len(frozenset(met)))
 
     def _at_once(self, found: _Open, explanation: Explanation) -> Iterator[_Found]:
         """What the step and the ones after it come to, if the deviation explains the violation."""
