@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import chain, combinations, product
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from model.excuses import DEVIATIONS
 from model.judgement import Allowed, Broken
@@ -22,14 +22,6 @@ Way = frozenset[str]
 Ways = frozenset[Way]
 """Alternative ways, each of which suffices."""
 
-BY_DOCUMENT: Final[Ways] = frozenset({frozenset()})
-"""The ways to what the documents allow: it requires no deviation."""
-
-
-def by(*names: str) -> Ways:
-    """The ways to something that each of these deviations explains alone."""
-    return frozenset(frozenset({name}) for name in names)
-
 
 def minimal(ways: Iterable[Way]) -> Ways:
     """These ways without those that contain another one."""
@@ -40,19 +32,6 @@ def minimal(ways: Iterable[Way]) -> Ways:
 def together(*each: Ways) -> Ways:
     """The ways to something that requires all of these."""
     return minimal(frozenset[str]().union(*one) for one in product(*each))
-
-
-def merged(labelled: Iterable[tuple[S, Ways]]) -> dict[S, Ways]:
-    """All ways to each of these states."""
-    found: dict[S, Ways] = {}
-    for state, ways in labelled:
-        found[state] = minimal(found[state] | ways) if state in found else ways
-    return found
-
-
-def is_known(ways: Ways, known: frozenset[str]) -> bool:
-    """Whether known deviations suffice."""
-    return any(way <= known for way in ways)
 
 
 def simplest(ways: Iterable[Way], known: frozenset[str]) -> Way:
