@@ -29,7 +29,7 @@ from model.replication.tracker import judge
 from model.subscription_operations import AckById, Receive, Subscribe
 from model.vocabulary import Outcome
 from tests import verdicts
-from tests.model.replication.before import Before
+from tests.model.replication.before import Before, reloading, sending
 from tests.model.replication.test_small_logs import (
     CURSORS,
     THREE,
@@ -256,6 +256,27 @@ def test_each_missed_message_needs_a_deviation_of_its_own() -> None:
         found = judged(ONLY_IN_B, topic=RESTRICTED, cursors=further, known=frozenset({known}))
         assert isinstance(found, Broken)
         assert {found.deviation} == both - {known}
+
+
+def test_the_logs_of_clusters_may_show_four_deviations() -> None:
+    """Besides both of these, A began its snapshot while it loaded the topic and B was cut off, and big is not sent."""
+    logs = {"A": [*ONLY_IN_B["A"], ("A", "big"), ("A", "a2")], "B": [*ONLY_IN_B["B"], ("A", "a2")]}
+    published = {**RESTRICTED.published, "A": ("a0", "big", "a2")}
+    topic = replace(RESTRICTED, published=published, cut={("A", "B"): ((100, 5000),)})
+    cursors = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", 5))}
+    names = {
+        "update-passes-restricted-messages",
+        "update-creates-at-latest",
+        "request-before-replicator-exists",
+        "too-large-to-replicate",
+    }
+    before = [reloading("A", "a0", "b0", "b1"), sending("big")]
+    found = judged(logs, topic=topic, cursors=cursors, known=frozenset(names), before=before)
+    assert verdict(found) == tuple(sorted(names))
+    for name in names:
+        without = judged(logs, topic=topic, cursors=cursors, known=frozenset(names - {name}), before=before)
+        assert isinstance(without, Broken)
+        assert without.deviation == name
 
 
 EMPTIED: dict[str, list[Told]] = {
