@@ -13,6 +13,7 @@ from model.cluster_operations import AWAY, HOME, CutLink, HealLink, RecoverClust
 from model.deviation import Deviation
 from model.deviations.facts import is_reloaded_by
 from model.events import Created
+from model.example.remote import NotAsPublished, Published
 from model.example.state import Example, Judgement, Past
 from model.judgement import Allowed, Broken
 from model.operations import CreateTopic, Kill, ReadLog, Restart, Send, Unload
@@ -55,6 +56,16 @@ def explaining(
         return None
     explained = frozenset(one for one in found.every if is_its_own(one))
     return Allowed(None, counted=frozenset({entry.name})).then(lambda _: broken.passing(explained))
+
+
+def lost_from_home(broken: Broken, is_lost: Callable[[Published], bool]) -> Judgement | None:
+    """What is left of a violation if these entries of home are lost on their way to the other cluster."""
+    match broken.evidence:
+        case NotAsPublished(link=(source, _), published=published) if source == HOME:
+            judged = broken.passing(frozenset(one.position for one in published if is_lost(one)))
+            return None if judged == broken else judged
+        case _:
+            return None
 
 
 def passed_without_having(

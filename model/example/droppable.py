@@ -7,27 +7,26 @@ are allowed. A new message that is dropped is not: a later chunk, or a batch tha
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from model.events import LoggedEntry
-from model.excuses.chunking import CHUNK_EACH_DEDUPLICATED
-from model.excuses.deduplication import OVERLAPPING_BATCH_DROPPED
 from model.log import Position
 from model.vocabulary import Entry
 
 
 @dataclass(frozen=True, slots=True)
 class Droppable:
-    """Positions in the log of the source: of duplicates, and of the entries that each deviation drops."""
+    """Positions in the source's log: of duplicates, of chunks after the first one of a message, and of batches that
+    begin with an earlier id than the last one."""
 
     duplicates: frozenset[Position] = frozenset()
-    by_deviation: Mapping[str, frozenset[Position]] = field(default_factory=dict)
+    later_chunks: frozenset[Position] = frozenset()
+    overlapping: frozenset[Position] = frozenset()
 
     def __bool__(self) -> bool:
-        return bool(self.duplicates or self.by_deviation)
+        return bool(self.duplicates or self.later_chunks or self.overlapping)
 
 
 NOTHING: Final = Droppable()
@@ -53,14 +52,15 @@ def droppable(log: Iterable[LoggedEntry]) -> Droppable:
     """What of a log a cluster may drop that deduplicates by sequence ids and receives all of it."""
     producers: dict[str, _Producer] = {}
     duplicates: set[Position] = set()
-    by_deviation: defaultdict[str, set[Position]] = defaultdict(set)
+    later_chunks: set[Position] = set()
+    overlapping: set[Position] = set()
     for one in log:
         producer = producers.setdefault(one.producer, _Producer())
         is_later_chunk = producer.add(one.entry)
         if one.entry.highest <= producer.before:
             duplicates.add(one.position)
         elif is_later_chunk:
-            by_deviation[CHUNK_EACH_DEDUPLICATED].add(one.position)
+            later_chunks.add(one.position)
         elif one.entry.lowest <= producer.before:
-            by_deviation[OVERLAPPING_BATCH_DROPPED].add(one.position)
-    return Droppable(frozenset(duplicates), {name: frozenset(lost) for name, lost in by_deviation.items()})
+            overlapping.add(one.position)
+    return Droppable(frozenset(duplicates), frozenset(later_chunks), frozenset(overlapping))

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from model.cluster_operations import HOME
 from model.deviation import Deviation, Shadow
-from model.deviations.clusters import explaining, full_chunks, nearly_too_large, passed_without_having
+from model.deviations.clusters import explaining, full_chunks, lost_from_home, nearly_too_large, passed_without_having
 from model.example.remote import NotAsPublished
 from model.example.state import Example, Judgement
 from model.example.step import Step
@@ -49,11 +48,7 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
         lacking = {label: large(found.name).difference(log.messages()) for label, log in found.logs.items()}
         return passed_without_having(found.logs, subscription, lacking)
 
-    match broken.evidence:
-        case NotAsPublished(link=(source, _), published=published) if source == HOME:
-            full = full_chunks(state, step.operation.topic or "")
-            lost = frozenset(one.position for one in published if full.issuperset(one.ids))
-            judged = broken.passing(lost)
-            return None if judged == broken else judged
-        case _:
-            return explaining(ENTRY, broken, is_explained, missed=missed)
+    if isinstance(broken.evidence, NotAsPublished):
+        full = full_chunks(state, step.operation.topic or "")
+        return lost_from_home(broken, lambda one: full.issuperset(one.ids))
+    return explaining(ENTRY, broken, is_explained, missed=missed)
