@@ -26,6 +26,7 @@ from model.operations import (
 )
 from model.service.state import OpenedProducer
 from model.service.unexpected import BeyondPermits, Closed, ErrorAnswer
+from model.subscription_operations import Subscribe
 from model.subscriptions.state import TrackedTopic
 from model.vocabulary import SubscriptionType, partition_name
 
@@ -123,11 +124,18 @@ def batch_sizes(state: Example, step: Step, topic: str | None) -> tuple[int, ...
 def sent_beyond_permits(state: Example, step: Step, broken: Broken) -> tuple[SubscriptionType, tuple[int, ...]] | None:
     """The type of a subscription, and how many messages each entry of its topic has, if a consumer was sent messages
     beyond its permits, and no more entries than these."""
-    sent = broken.evidence
-    consumer = state.consumption.consumers.get(sent.actor) if isinstance(sent, BeyondPermits) else None
-    if consumer is None or not isinstance(sent, BeyondPermits) or sent.entries <= 0:
-        return None
-    return consumer.kind, batch_sizes(state, step, sent.topic)
+    match broken.evidence:
+        case BeyondPermits(actor, entries=entries, topic=topic) if entries > 0:
+            kind = joined_type(state, actor)
+            return None if kind is None else (kind, batch_sizes(state, step, topic))
+        case _:
+            return None
+
+
+def joined_type(state: Example, consumer: str) -> SubscriptionType | None:
+    """The type of the subscription that a consumer joined; it is not tracked any more if the log is not known."""
+    operations = (past.step.operation for past in state.trace)
+    return next((one.kind for one in operations if isinstance(one, Subscribe) and one.consumer == consumer), None)
 
 
 def is_last_ledger_full(state: Example, topic: str | None) -> bool:

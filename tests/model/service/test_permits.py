@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from model.events import Created, Delivery, Done, Opened, ReceivedMessages, Sent, Stored, Subscribed
+from model.events import (
+    Created,
+    Delivery,
+    Done,
+    DueReceived,
+    Opened,
+    ReceivedMessages,
+    Sent,
+    Stored,
+    Subscribed,
+    Unknown,
+)
 from model.example.state import Example
 from model.explain import judge
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import CreateTopic, OpenProducer, Send
 from model.service.unexpected import BeyondPermits
-from model.subscription_operations import CreateSubscription, Receive, Subscribe
+from model.subscription_operations import CreateSubscription, Receive, ReceiveDue, Subscribe
 from model.vocabulary import Entry, Message, SubscriptionType
 from tests.verdicts import Happened, Verdict, judged
 
@@ -88,3 +99,20 @@ def test_batches_that_are_sent_in_the_same_step_count_too(size: int, deviations:
     sent = Sent(tuple(Stored(Position(1, n)) for n in range(3)))
     found = judge(before.state, Send("p", entries), sent, unexpected=(BeyondPermits("c", -1, 1, "t0"),))
     assert (found.deviations if isinstance(found, Allowed) else None) == deviations
+
+
+def test_the_type_of_a_subscription_is_known_although_the_log_is_not() -> None:
+    """Seen on 2.11.0: a send was not answered, so nobody follows the consumers any more."""
+    before = judged(
+        (CreateTopic("t0", persistence="every-ack"), Created(deduplication=False, snapshot_room=6)),
+        (OpenProducer("p", "t0", "p"), Opened(-1)),
+        (Subscribe("c", "t0", "s", "Failover"), Subscribed()),
+        (Send("p", (Entry((Message(1, "b1"), Message(2, "b2"))),)), Sent((Unknown("cut"),))),
+        (ReceiveDue("t0", "s"), DueReceived(())),
+        known=(SINGLE,),
+    )
+    assert isinstance(before, Allowed)
+    assert not before.state.consumption.consumers
+    found = judge(before.state, Receive("c", 1), ReceivedMessages(()), unexpected=(BY_ENTRIES,))
+    assert isinstance(found, Allowed)
+    assert found.deviations == (SINGLE,)
