@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import TypeVar, assert_never
 
 from model.applications import programs, sources, subscriptions
@@ -28,7 +27,7 @@ from model.events import (
     SourceStarted,
     Stuck,
 )
-from model.judgement import Allowed, Broken
+from model.judgement import Allowed, Broken, in_turn
 from model.operations import (
     ApplicationOperation,
     Consume,
@@ -43,19 +42,6 @@ from model.operations import (
 from model.vocabulary import Entry, Message, SubscriptionType
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
-    """What else is known about an operation.
-
-    ``writes_may_fail``: writes to its topic may, from now on; ``writes_may_linger``: those in flight still may.
-    ``known``: the deviations that are reported apart.
-    """
-
-    writes_may_fail: bool = False
-    writes_may_linger: bool = False
-    known: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +67,18 @@ class Applications:
 Judgement = Allowed[Applications] | Broken
 
 
-def judge(state: Applications, operation: ApplicationOperation, outcome: AnyOutcome, around: Around) -> Judgement:
-    """What this operation of an application, which was performed, leaves possible."""
+def judge(
+    state: Applications, operation: ApplicationOperation, outcome: AnyOutcome, *, writes_may_fail: bool
+) -> Judgement:
+    """What this operation of an application, which was performed, leaves possible.
+
+    ``writes_may_fail``: writes to its topic may, from now on.
+    """
     match operation:
         case StartSource():
-            return _source_started(state, operation, outcome, around)
+            return _source_started(state, operation, outcome, writes_may_fail=writes_may_fail)
         case FinishSource(name) | CrashSource(name):
-            return _source_ended(state, name, outcome, around)
+            return _source_ended(state, name, outcome)
         case Consume() | Drain():
             return _received(state, operation, outcome)
         case RunReader(name, topic):
@@ -100,7 +91,9 @@ def judge(state: Applications, operation: ApplicationOperation, outcome: AnyOutc
             assert_never(operation)
 
 
-def _source_started(state: Applications, operation: StartSource, outcome: AnyOutcome, around: Around) -> Judgement:
+def _source_started(
+    state: Applications, operation: StartSource, outcome: AnyOutcome, *, writes_may_fail: bool
+) -> Judgement:
     if isinstance(outcome, Stuck):
         return sources.never_ended(operation.source, outcome.why)
     if not isinstance(outcome, SourceStarted):
@@ -110,8 +103,7 @@ def _source_started(state: Applications, operation: StartSource, outcome: AnyOut
         source,
         operation,
         outcome.told,
-        may_fail=around.writes_may_fail or around.writes_may_linger,
-        is_undisturbed=not around.writes_may_fail,
+        is_undisturbed=not writes_may_fail,
     )
     through = {
         name: replace(program, is_through=program.is_through and program.topic != source.topic)
@@ -123,12 +115,12 @@ def _source_started(state: Applications, operation: StartSource, outcome: AnyOut
     return Allowed(_with_source(state, operation.source, source))
 
 
-def _source_ended(state: Applications, name: str, outcome: AnyOutcome, around: Around) -> Judgement:
+def _source_ended(state: Applications, name: str, outcome: AnyOutcome) -> Judgement:
     if isinstance(outcome, Stuck):
         return sources.never_ended(name, outcome.why)
     if not isinstance(outcome, SourceEnded):
         return Allowed(state)
-    judged = sources.ended(state.sources[name], name, outcome, around.known)
+    judged = sources.ended(state.sources[name], name, outcome)
     return _put(judged, lambda new: _with_source(state, name, new))
 
 
@@ -210,34 +202,17 @@ def _if_on(topic: str | None, one: P, change: Callable[[P], P]) -> P:
     return change(one) if topic in (None, one.topic) else one
 
 
-def log_read(
-    state: Applications,
-    topic: str,
-    entries: Sequence[LoggedEntry],
-    known: frozenset[str],
-    *,
-    deduplication: bool,
-    ledger_room: int | None,
-) -> Judgement:
+def log_read(state: Applications, topic: str, entries: Sequence[LoggedEntry], *, deduplication: bool) -> Judgement:
     """The whole log of a topic was read; without deduplication nothing is promised to its sources."""
-    rolled_over = _rolled_over(entries, ledger_room)
-    read = Allowed(replace(state, logs={**state.logs, topic: tuple(entries)}))
-    for name, source in state.on(topic).items() if deduplication else ():
+
+    def of_source(name: str) -> Callable[[Applications], Judgement]:
         found = [logged for logged in entries if logged.producer == name]
-        judged = sources.log_read(source, name, found, rolled_over, known)
-        if isinstance(judged, Broken):
-            return judged
-        read = judged.of(_with_source(read.state, name, judged.state)).after(read)
-    return read
+        return lambda before: sources.log_read(before.sources[name], name, found).then(
+            lambda after: Allowed(_with_source(before, name, after))
+        )
 
-
-def _rolled_over(log: Sequence[LoggedEntry], ledger_room: int | None) -> frozenset[int]:
-    """The ledgers of a log before which another one was full; ``ledger_room``: the maximum of entries, if known."""
-    return frozenset(
-        after.position.ledger
-        for before, after in pairwise(log)
-        if after.position.ledger != before.position.ledger and before.position.entry + 1 >= (ledger_room or 0)
-    )
+    read = replace(state, logs={**state.logs, topic: tuple(entries)})
+    return in_turn(read, [of_source(name) for name in state.on(topic)] if deduplication else ())
 
 
 # ------------------------------------------------------------------------------------------- how an example is ended

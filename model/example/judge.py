@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import assert_never
 
 from model.applications import tracker as applications_tracker
-from model.applications.tracker import Around
 from model.chunking import tracker as chunking_tracker
 from model.cluster_operations import HOME, ReplicationOperation
 from model.cursors.cursor import Persisting
@@ -489,34 +488,31 @@ def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
     )
     if may_grow and topic_observer.unsettled(view):
         return kept.of(state)  # entries in flight may be stored later
-    judged = applications_tracker.log_read(
-        before, topic, outcome.entries, state.known, deduplication=view.enabled, ledger_room=view.ledger_room
-    )
-    if isinstance(judged, Broken):
-        return judged
     followed_elsewhere = {*before.on(topic), *state.remote_of(topic).producers}
     others = [logged for logged in outcome.entries if logged.producer not in followed_elsewhere]
-    after = _on_topic(replace(state, applications=judged.state), topic, topic_observer.log_read(view, others))
-    if isinstance(after, Broken):
-        return after
-    after = after.after(kept, judged)
-    if may_grow or tracked.is_sure or tracked.is_trimmed or before.has(topic):  # programs go on by themselves
-        return after
-    logged = written.read_back(after.state.consumption, topic, outcome.entries)
-    if isinstance(logged, Broken):
-        return logged
-    return logged.of(replace(after.state, consumption=logged.state)).after(after)
+
+    def of_applications(now: Example) -> Judgement:
+        read = applications_tracker.log_read(now.applications, topic, outcome.entries, deduplication=view.enabled)
+        return read.then(lambda after: Allowed(replace(now, applications=after)))
+
+    def of_producers(now: Example) -> Judgement:
+        read = topic_observer.log_read(now.topics[topic], others)
+        return read.then(lambda after: Allowed(now.with_topic(topic, after)))
+
+    def of_subscriptions(now: Example) -> Judgement:
+        if may_grow or tracked.is_sure or tracked.is_trimmed or before.has(topic):  # programs go on by themselves
+            return Allowed(now)
+        read = written.read_back(now.consumption, topic, outcome.entries)
+        return read.then(lambda after: Allowed(replace(now, consumption=after)))
+
+    return kept.then(lambda _: in_turn(state, [of_applications, of_producers, of_subscriptions]))
 
 
 def _by_application(state: Example, operation: ApplicationOperation, outcome: AnyOutcome) -> Judgement:
     topic = operation.topic if isinstance(operation, StartSource) else ""
     state = replace(state, consumption=written.lost(state.consumption, topic))
-    around = Around(
-        writes_may_fail=topic in state.topics_with(WRITE_FAILURES),
-        writes_may_linger=topic in state.lingering,
-        known=state.known,
-    )
+    may_fail = topic in state.topics_with(WRITE_FAILURES)
     over = applications_tracker.topic_without_lingering_writes(state.applications, operation, outcome)
     state = replace(state, lingering=state.lingering - {over})
-    judged = applications_tracker.judge(state.applications, operation, outcome, around)
+    judged = applications_tracker.judge(state.applications, operation, outcome, writes_may_fail=may_fail)
     return judged.then(lambda after: Allowed(replace(state, applications=after)))

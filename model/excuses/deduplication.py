@@ -6,13 +6,10 @@ from model.deviation import Deviation, Shadow
 
 OVERLAPPING_BATCH_DROPPED = "overlapping-batch-dropped"
 PUSHED_ID_IN_PRODUCER_SUCCESS = "pushed-id-in-producer-success"
-SOURCE_RESUMES_FROM_PUSHED_ID = "source-resumes-from-pushed-id"
 BATCH_WITHOUT_HIGHEST_ID = "batch-without-highest-id"
 SECOND_RECOVERY_NOT_AWAITED = "second-recovery-not-awaited"
 SNAPSHOT_POSITION_AHEAD = "snapshot-position-ahead"
 DEDUPLICATION_ENABLED_IN_FLIGHT = "deduplication-enabled-in-flight"
-CLOSE_OVERTAKES_PRODUCER_SUCCESS = "close-overtakes-producer-success"
-ROLLOVER_REOPENS_CLOSED_LEDGER = "rollover-reopens-closed-ledger"
 TOPIC_POLICY_APPLIED_LATE = "topic-policy-applied-late"
 
 DEVIATIONS = (
@@ -55,22 +52,6 @@ DEVIATIONS = (
         releases=(">=2.5.1,<=5.0.1",),
         seen=("4.0.8", "3.3.6", "2.11.0", "2.5.1", "5.0.1"),
         shadow=Shadow(name="no-reset-after-failure", statement="A failed write does not reset the highest id pushed."),
-    ),
-    Deviation(
-        name=SOURCE_RESUMES_FROM_PUSHED_ID,
-        aliases=("pending-id-trusted",),
-        rule="DEDUP-13",
-        statement="A source that resumes from the last sequence id in ProducerSuccess loses a message, because the write with that id failed afterwards.",
-        cause="The consequence of pushed-id-in-producer-success. A source that resumes from its own last confirmed message is safe.",
-        side="broker",
-        releases=(">=2.10.1,<=5.0.1", "==2.5.1", "==2.6.0"),
-        seen=("4.0.8", "3.3.6", "2.11.0", "2.10.1", "2.5.1", "2.6.0", "5.0.1"),
-        shadow=Shadow(
-            name="test_a_source_loses_no_entry_before_a_stored_one_that_the_same_last_sequence_id_covers",
-            by="small history",
-            statement="A source loses a message, but not a later one that the same last sequence id covers.",
-            missed_before=True,
-        ),
     ),
     Deviation(
         name=BATCH_WITHOUT_HIGHEST_ID,
@@ -125,44 +106,6 @@ DEVIATIONS = (
             name="test_an_entry_in_flight_is_stored_again_only_once_and_not_after_a_duplicate",
             by="small history",
             statement="The message is stored again although it was confirmed as a duplicate before, or a message of another producer is.",
-            missed_before=True,
-        ),
-    ),
-    Deviation(
-        name=CLOSE_OVERTAKES_PRODUCER_SUCCESS,
-        aliases=("closed-before-opened",),
-        rule="DEDUP-13",
-        statement="If the broker closes a producer while creating it, CloseProducer can reach the client before ProducerSuccess. The broker ignores what the producer then sends, and pulsar-client waits forever.",
-        cause="When a write fails, ServerCnx sends CloseProducer from the thread of that write. Meanwhile buildProducerAndAddTopic has added the producer to the topic, but not completed its future (4.0.8, lines 1863 to 1871 and 3323). For the keep-alive interval the broker then ignores sends of a recently closed producer (line 1962, since apache/pulsar#19446). pulsar-client plans to reconnect, and drops that plan on ProducerSuccess. 3.3.6 has the same code.",
-        side="broker",
-        releases=(">=3.1.0,<=4.0.8",),
-        clients={"official": "<=3.13.0"},
-        seen=("4.0.8", "3.3.5", "3.1.0"),
-        occurrence="With pulsar-client 3.13.0, about once in 200 such attempts.",
-        has_history=False,
-        shadow=Shadow(
-            name="test_only_pulsar_client_may_wait_forever_and_only_if_its_producer_was_closed_since_it_started",
-            by="small history",
-            statement="The wire client waits forever, or pulsar-client does although its topic was not unloaded and no write can have failed.",
-            missed_before=True,
-        ),
-    ),
-    Deviation(
-        name=ROLLOVER_REOPENS_CLOSED_LEDGER,
-        aliases=("unloaded-in-rollover",),
-        rule="DEDUP-13",
-        statement="If a topic is unloaded while it rolls over to a new ledger, some writes in flight fail and later ones are stored. The log has a gap, and the missing messages count as duplicates when they are sent again.",
-        cause="ManagedLedgerImpl.asyncClose sets the state to Closed while a new ledger is being created, so the next entries fail. When the ledger exists, updateLedgersIdsComplete sets the state back to LedgerOpened, and the closed managed ledger stores the entries after them.",
-        side="broker",
-        releases=(">=2.5.1,<=2.6.0", "==2.11.0"),
-        seen=("2.11.0", "2.5.1", "2.6.0"),
-        gone=("3.3.6", "4.0.8"),
-        occurrence="Without a failpoint, in about one of thirty unloads with messages in flight.",
-        has_history=False,
-        shadow=Shadow(
-            name="test_without_a_rollover_or_a_later_entry_in_flight_an_unload_leaves_no_gap",
-            by="small history",
-            statement="The log has a gap after an unload, although no full ledger precedes the ledger of the next message.",
             missed_before=True,
         ),
     ),
