@@ -8,18 +8,22 @@ from pathlib import Path
 import jsonschema
 import msgspec
 import pytest
+from click.testing import CliRunner
 
+from conformance.cli.driver_test import driver_test
 from conformance.clients.driver import protocol
 from conformance.clients.driver.client import client_version
 from conformance.clients.driver.connect import DriverCommand, use
 from conformance.clients.driver.process import DriverFailed
 from conformance.drivers.contract.checks import CHECKS
 from conformance.drivers.contract.run import Result, run
+from conformance.harness_error import HarnessError
 from conformance.lockstep.cursors.official import OfficialMember, lacking_at
 from model.events import Skipped
 from model.subscription_operations import Acknowledge, Nack
 
 BROKEN = (sys.executable, str(Path(__file__).with_name("broken_driver.py")))
+KEYS = "sends keys and properties"
 PYTHON = (sys.executable, "-m", "conformance.drivers.python")
 
 
@@ -35,6 +39,34 @@ def test_somebody_elses_driver_keeps_its_contract_and_need_not_have_a_feature() 
     found = results(sys.executable, str(Path(__file__).with_name("somebody_elses_driver.py")))
     assert [one for one in found if one.outcome == "broken"] == []
     assert sum(one.outcome == "kept" for one in found) == sum(one.feature is None for one in CHECKS) + 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "lists", "status", "said"),
+    [
+        ("loses-keys", {"known-failing": KEYS}, 0, "known         sends keys and properties"),
+        ("loses-keys", {"known-flaky": KEYS}, 0, "flaky         sends keys and properties"),
+        ("loses-keys", {"known-failing": "cancels"}, 1, "FAILED        sends keys and properties"),
+        ("none", {"known-failing": f"{KEYS} # always"}, 1, "STALE         sends keys and properties"),
+        ("none", {"known-flaky": KEYS}, 0, "ok            sends keys and properties"),
+    ],
+)
+def test_a_known_failure_fails_nothing_unless_it_is_stale(
+    fault: str, lists: dict[str, str], status: int, said: str, tmp_path: Path
+) -> None:
+    options = []
+    for option, text in lists.items():
+        (tmp_path / option).write_text(f"# of this client\n{text}\n")
+        options += [f"--{option}", str(tmp_path / option)]
+    ran = CliRunner().invoke(driver_test, [*options, "--", *BROKEN, fault], standalone_mode=False)
+    assert (ran.return_value, said in ran.output) == (status, True), ran.output
+
+
+def test_a_list_of_known_failures_names_checks(tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("send keys and properties\n")
+    ran = CliRunner().invoke(driver_test, ["--known-failing", str(tmp_path / "list"), "--", *BROKEN, "none"])
+    assert isinstance(ran.exception, HarnessError)
+    assert "there is no check of drivers 'send keys and properties'; did you mean" in str(ran.exception)
 
 
 @pytest.mark.parametrize(

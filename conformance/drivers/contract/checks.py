@@ -401,3 +401,5 @@ CHECKS: Final = (
     Check("aborts", aborts, "abort"),
 )
 """The contract, in the order of its checks."""
+OF_END: Final = "ends with its standard input"
+"""The check after these."""

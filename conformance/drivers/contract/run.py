@@ -14,7 +14,7 @@ from conformance.clients.driver.process import START_TIMEOUT_S, DriverFailed, Dr
 from conformance.clients.driver.protocol import PROTOCOL, Hello, HelloAnswer
 from conformance.clients.outcomes import CLIENT_ERRORS
 from conformance.drivers.contract.broker import FakeBroker
-from conformance.drivers.contract.checks import CHECKS, TIMEOUT_S, Broken, Check, Fixture
+from conformance.drivers.contract.checks import CHECKS, OF_END, TIMEOUT_S, Broken, Check, Fixture
 from conformance.harness_error import HarnessError
 
 Outcome = Literal["kept", "broken", "not declared"]
@@ -79,7 +79,6 @@ def _result(check: Check, driver: DriverProcess, topic: str) -> Result:
 
 
 def _of_end(driver: DriverProcess) -> Result:
-    name = "ends with its standard input"
     if driver.ended_by_itself:
-        return Result(name, "kept")
-    return Result(name, "broken", f"the driver {driver.name} stays when its standard input ends, and was killed")
+        return Result(OF_END, "kept")
+    return Result(OF_END, "broken", f"the driver {driver.name} stays when its standard input ends, and was killed")
