@@ -17,19 +17,26 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
 from conformance.brokers.select import parse_broker
 from conformance.clients.admin.client import Admin
+from conformance.clients.security.service import Service
 from conformance.proxy.event_buffer import EventBuffer
-from conformance.proxy.proxy import Proxy
+from conformance.proxy.proxy import HOST, Proxy
+from conformance.tap.request import TapRequest
+from conformance.tap.run import Tap
 
 SETTINGS = {"managedLedgerMaxEntriesPerLedger": "50000", "maxMessageSize": "5242880"}
 PATIENCE_S = 120.0
 TAPPED = "through the proxy"
-WAYS = ("past it", "past it again", TAPPED, "through it, with digests")
+WAYS = ("past it", "past it again", TAPPED, "through it, with digests", "through the tap")
 CLIENT = """
 import sys, time, threading, os, pulsar
 url, topic, count, size = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
@@ -52,8 +59,13 @@ began = time.perf_counter()
 for _ in range(count):
     consumer.acknowledge(consumer.receive(20000))
 received_s = time.perf_counter() - began
+one_by_one = []
+for _ in range(200):
+    began = time.perf_counter()
+    producer.send(payload)
+    one_by_one.append(time.perf_counter() - began)
 client.close()
-print(count / sent_s, count / received_s)
+print(count / sent_s, count / received_s, 1e3 * sorted(one_by_one)[100])
 """
 
 
@@ -64,6 +76,8 @@ class Turn:
     sent_per_s: float
     received_per_s: float
     own_us: float
+    send_ms: float
+    """The median time of a send that waits for its receipt."""
 
 
 def turn(url: str, topic: str, messages: int, size_bytes: int) -> Turn:
@@ -72,8 +86,17 @@ def turn(url: str, topic: str, messages: int, size_bytes: int) -> Turn:
     command = [sys.executable, "-c", CLIENT, url, topic, str(messages), str(size_bytes)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     own_us = 1e6 * (time.process_time() - before_s) / messages
-    sent, received = done.stdout.split()
-    return Turn(float(sent), float(received), own_us)
+    sent, received, send_ms = done.stdout.split()
+    return Turn(float(sent), float(received), own_us, float(send_ms))
+
+
+@contextmanager
+def closing_tap(service: Service, folder: Path) -> Iterator[Tap]:
+    """A tap without the admin API, which records the history of its turns."""
+    tap = Tap(TapRequest(host=HOST, port=0, service=service, admin=None, history=folder), say=click.echo)
+    yield tap
+    counts = tap.stop().counts
+    click.echo(f"the tap recorded {counts.events} events")
 
 
 @click.command()
@@ -90,8 +113,13 @@ def main(broker: str, messages: int, size_bytes: int, rounds: int) -> None:
     before_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     try:
         past = started.addresses.service_url
-        with Proxy(past, record=buffer) as proxy, Proxy(past, record=buffer, with_digests=True) as digesting:
-            urls = dict(zip(WAYS, (past, past, proxy.url, digesting.url), strict=True))
+        with (
+            TemporaryDirectory() as folder,
+            Proxy(past, record=buffer) as proxy,
+            Proxy(past, record=buffer, with_digests=True) as digesting,
+            closing_tap(Service(past), Path(folder)) as tap,
+        ):
+            urls = dict(zip(WAYS, (past, past, proxy.url, digesting.url, tap.url), strict=True))
             with Admin(started.addresses.admin_url) as admin:
                 for number in range(rounds + 1):
                     for way, url in urls.items():
@@ -112,7 +140,9 @@ def report(found: dict[str, list[Turn]], events: int, messages: int, size_bytes:
     click.echo(
         f"{messages} messages of {size_bytes} bytes in each turn, {events} events recorded, {time.strftime('%F')}"
     )
-    click.echo("                            sent/s (of past it)    received/s (of past it)    the proxy's own time")
+    click.echo(
+        "                            sent/s (of past it)    received/s (of past it)  a send   the proxy's own time"
+    )
     for way in WAYS:
         turns, past = found[way], found[WAYS[0]]
         sent = statistics.median(one.sent_per_s for one in turns)
@@ -121,7 +151,11 @@ def report(found: dict[str, list[Turn]], events: int, messages: int, size_bytes:
         of_sent = statistics.median(a.sent_per_s / b.sent_per_s for a, b in zip(turns, past, strict=True))
         of_received = statistics.median(a.received_per_s / b.received_per_s for a, b in zip(turns, past, strict=True))
         carries = f"{own_us:6.1f} us a message, {1e6 / own_us:7.0f}/s" if own_us > 1 else "     -"
-        click.echo(f"{way:26}  {sent:9.0f} ({of_sent:5.2f})      {received:9.0f} ({of_received:5.2f})      {carries}")
+        send_ms = statistics.median(one.send_ms for one in turns)
+        click.echo(
+            f"{way:26}  {sent:9.0f} ({of_sent:5.2f})      {received:9.0f} ({of_received:5.2f})    {send_ms:6.2f} ms "
+            f"{carries}"
+        )
 
 
 if __name__ == "__main__":

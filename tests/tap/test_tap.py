@@ -16,7 +16,8 @@ import pytest
 from conformance.brokers.interface import Broker
 from conformance.clients.admin.client import Admin
 from conformance.clients.security.service import Service
-from conformance.faults.catalogue import defects
+from conformance.faults.catalogue import broker_defects, defects
+from conformance.faults.defects import switched
 from conformance.faults.wire import WireDefect
 from conformance.harness_error import HarnessError
 from conformance.history.recorded import CallOutcome, Kind, Recorded
@@ -93,6 +94,23 @@ def test_an_application_is_recorded_and_breaks_no_rule(
     kinds = Counter((event.kind, event.outcome) for event in events)
     assert kinds[Kind.SEND, CallOutcome.OK] == application.MESSAGES
     assert kinds[Kind.DRAINED, CallOutcome.OK] == 1
+
+
+@pytest.mark.parametrize(
+    ("defect", "does", "found"),
+    [
+        ("hash-with-two-consumers", "Key_Shared", "one consumer at a time"),
+        ("nack-redelivers-all", "Shared", "redelivered without request"),
+    ],
+)
+def test_a_defect_of_the_broker_is_found(
+    defect: str, does: str, found: str, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    (named,) = [one for one in broker_defects() if one.name == defect]
+    (agent,) = broker.load_agents()
+    with switched(agent, named):
+        _, events, _ = recorded(broker, tmp_path, topic, does)
+    assert found in random_histories.broken_in(judged(events))
 
 
 WITHOUT_LOG = {"positions rise", "read before sent", "one consumer at a time", "redelivered without request"}
