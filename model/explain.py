@@ -109,6 +109,9 @@ def _explained(state: Example, step: Step, broken: Broken) -> Judgement:
 
 def _met(judged: Allowed[Example], names: tuple[str, ...]) -> Allowed[Example]:
     """The same, explained by these deviations, each as often as it explains something."""
+    state = judged.state
+    if state.past is not None:
+        judged = judged.of(replace(state, past=replace(state.past, met=names)))
     return counted(replace(judged, deviations=(*judged.deviations, *names)))
 
 
@@ -148,6 +151,37 @@ def _is_at_once(found: _Open, name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class _Later:
+    """A step that is to be judged again, and how it was judged before."""
+
+    step: Step
+    past: Past | None = None
+
+    def ended_again(self, judged: Allowed[Example]) -> Allowed[Example]:
+        """The same answer, with what deviations had changed silently in this step, unless it is otherwise now."""
+        if self.past is None or self.past.right is None or judged.state.past is None:
+            return judged
+        other = _changed_alike(judged.state, self.past.right, self.past.after)
+        past = replace(judged.state.past, after=other, right=judged.state, met=self.past.met)
+        return judged.of(replace(other, past=past))
+
+
+def _changed_alike(state: Example, right: Example, after: Example) -> Example:
+    """The state with each part that was changed before, where it is as right as it was then."""
+    consumption, had = state.consumption, right.consumption
+    for subscription, cursor in after.consumption.cursors.items():
+        before = had.cursors.get(subscription)
+        if before is not cursor and consumption.cursors.get(subscription) == before:
+            consumption = consumption.with_cursor(subscription, cursor)
+    for consumer, one in after.consumption.consumers.items():
+        if had.consumers.get(consumer) is not one and consumption.consumers.get(consumer) == had.consumers.get(
+            consumer
+        ):
+            consumption = consumption.with_consumer(consumer, one)
+    return replace(state, consumption=consumption)
+
+
+@dataclass(frozen=True, slots=True)
 class _Open:
     """A violation that is to be explained.
 
@@ -158,7 +192,7 @@ class _Open:
     state: Example
     step: Step
     broken: Broken
-    rest: tuple[Step, ...] = ()
+    rest: tuple[_Later, ...] = ()
     changes: int = 0
 
 
@@ -277,23 +311,48 @@ class _Search:
         """What all steps come to, if the deviation changed something at an earlier one. The last one is tried first."""
         if explanation.alternatives is None or found.changes >= MOST_CHANGES:
             return
-        since, subscriptions = (found.step, *found.rest), _subscriptions_of(found)
+        since, subscriptions = (_Later(found.step), *found.rest), _subscriptions_of(found)
         for past in found.state.trace:
             for other in explanation.alternatives(replace(past.after, past=past), past.step):
                 if self.steps >= MOST_STEPS:
                     return
                 if _changes_others_only(past.after, other, subscriptions):
                     continue
-                changed = replace(other, past=Past(past.before, past.step, other))
+                changed = replace(other, past=replace(past, after=other, right=past.right or past.after))
                 yield self._again(Allowed(changed), since, found.changes + 1)
-            since = (past.step, *since)
+            since = (_Later(past.step, past), *since)
 
-    def _again(self, judged: Allowed[Example], steps: tuple[Step, ...], changes: int) -> _Found:
-        """These steps, judged again from a state."""
-        for number, step in enumerate(steps):
+    def _again(self, judged: Allowed[Example], steps: tuple[_Later, ...], changes: int) -> _Found:
+        """These steps, judged again from a state. What deviations explained before, they explain again."""
+        for number, later in enumerate(steps):
             self.steps += 1
-            after = _judged(judged.state, step)
+            after = _judged(judged.state, later.step)
+            if isinstance(after, Broken) and later.past is not None:
+                after = self._explained_again(judged.state, later.step, after, later.past.met)
             if isinstance(after, Broken):
-                return _Open(judged.state, step, after, steps[number + 1 :], changes)
-            judged = after
+                return _Open(judged.state, later.step, after, steps[number + 1 :], changes)
+            judged = later.ended_again(after)
         return judged
+
+    def _explained_again(self, state: Example, step: Step, broken: Broken, met: tuple[str, ...]) -> Judgement:
+        """A violation that these deviations explained at once before."""
+        judged: Judgement = broken
+        for _ in met:
+            if not isinstance(judged, Broken):
+                break
+            judged = self._passed_by(_Open(state, step, judged), met)
+        if isinstance(judged, Broken):
+            return judged
+        after = _remembered(state, step, judged)
+        past = replace(after.state.past, met=met) if after.state.past is not None else None
+        return after.of(replace(after.state, past=past))
+
+    def _passed_by(self, found: _Open, names: tuple[str, ...]) -> Judgement:
+        """What a step comes to if one of these deviations, or the sum of several, explains its violation at once."""
+        for one in (EXPLANATIONS[name] for name in dict.fromkeys(names)):
+            judged = None if one.explains is None else one.explains(found.state, found.step, found.broken)
+            if judged is not None:
+                return judged
+        if any(way <= frozenset(names) for way in self._by_sums(found)):
+            return found.broken.passing()
+        return found.broken

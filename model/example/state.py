@@ -24,11 +24,17 @@ from model.subscriptions.state import Consumption
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A step that was judged: the state before it, and the state after it by the documents alone."""
+    """A step that was judged: the state before it, and the state after it.
+
+    ``right``: the state after it by the documents alone, if a deviation changed something silently. ``met``: the
+    deviations that explained what was wrong at once.
+    """
 
     before: Example
     step: Step
     after: Example
+    right: Example | None = None
+    met: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,30 @@ from itertools import combinations
 import pytest
 
 from conformance.known import shipped
-from model.events import Acknowledged, AllReceived, Delivery, Done, Persisted, Range, ReceivedMessages
+from model.events import (
+    Acknowledged,
+    AllReceived,
+    CursorRead,
+    Delivery,
+    Done,
+    Persisted,
+    Range,
+    ReceivedMessages,
+    Subscribed,
+)
 from model.judgement import Allowed, Broken
 from model.operations import Kill
-from model.subscription_operations import AckById, AwaitPersisted, CloseConsumer, Receive, ReceiveAll, Skip
+from model.subscription_operations import (
+    AckById,
+    AwaitPersisted,
+    CloseConsumer,
+    CreateSubscription,
+    ReadCursor,
+    Receive,
+    ReceiveAll,
+    Skip,
+    Subscribe,
+)
 from tests import verdicts
 from tests.model.test_subscriptions import (
     BEGINNING,
@@ -141,3 +161,24 @@ def test_acks_that_one_unload_may_have_lost_may_be_lost_by_the_next() -> None:
     assert isinstance(verdicts.judged(*unloaded, only_last, known=known, step_ms=10.0), Allowed)
     neither = read(BEGINNING, backlog=3)
     assert isinstance(verdicts.judged(*unloaded, neither, known=known, step_ms=10.0), Broken)
+
+
+def test_acks_of_many_subscriptions_are_lost_one_after_the_other() -> None:
+    """Seen on 4.0.8. What explained the loss of one stays, when the steps are judged again for the next one."""
+    names = [f"s{number}" for number in range(1, 6)]
+    history: tuple[Happened, ...] = topic(1, 1)
+    for name in names:
+        history += ((CreateSubscription("t0", name), Done()),)
+    for name in names:
+        consumer = f"c-{name}"
+        history += (
+            (Subscribe(consumer, "t0", name, kind="Shared"), Subscribed()),
+            taken(single(0), by=consumer),
+            acknowledged(single(0), by=consumer),
+            UNLOADED,
+        )
+    for name in reversed(names):
+        history += ((ReadCursor("t0", name), CursorRead(BEGINNING, (), 2, 0)),)
+    known = "unload-while-cursor-ledger-opens"
+    allowed = verdicts.allowed_by(*history, known=known, step_ms=10.0)
+    assert allowed.deviations == (known,) * len(names)
