@@ -9,10 +9,12 @@ from __future__ import annotations
 from msgspec import Struct
 
 from model.cluster_events import ReplicationOutcome, ReplicationSettings
+from model.expiry_operations import ExpiryAnswer
 from model.failpoints import FailpointKind
 from model.log import Position
 from model.producer_operations import ProducerAnswer
 from model.read_operations import ReadAnswer
+from model.reader_operations import ReaderOutcome
 from model.traffic import Delivery as Delivery
 from model.traffic import Life, LoggedPart, Traffic
 from model.vocabulary import Entry, HashRange, Outcome, SnapshotSchedule, Withheld
@@ -544,5 +546,7 @@ AnyOutcome = (
     | ChunkRate
     | ReadAnswer
     | ProducerAnswer
+    | ExpiryAnswer
+    | ReaderOutcome
 )
 """Every outcome."""

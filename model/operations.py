@@ -15,9 +15,11 @@ from typing import ClassVar, Literal
 from msgspec import Struct
 
 from model.cluster_operations import ReplicationOperation
+from model.expiry_operations import ExpiryRequest
 from model.failpoints import FailpointKind
 from model.producer_operations import AwaitProducers
 from model.read_operations import ReadRequest
+from model.reader_operations import ReaderOperation
 from model.subscription_operations import KeyOperation, SubscriptionOperation
 from model.vocabulary import (
     AccessMode,
@@ -229,13 +231,16 @@ class Send(Operation, frozen=True, omit_defaults=True):
     """Send entries in sequence, all in flight at once; ``wait``: await the answers here. Sent.
 
     Answers that are not awaited are collected before the session's next operation, or lost with the session. On a
-    chunked topic all answers are awaited, and an ``interruption`` may happen on the way.
+    chunked topic all answers are awaited, and an ``interruption`` may happen on the way. ``age_s``: the publish time of
+    the messages is so long before, as if they had waited in a queue of the producer; for the wire client only,
+    and not for delayed messages.
     """
 
     session: str
     entries: tuple[Entry, ...]
     wait: bool = True
     interruption: Interruption | None = None
+    age_s: int = 0
 
 
 # -------------------------------------------------------------------------------------------------------------- broker
@@ -553,5 +558,7 @@ AnyOperation = (
     | NetworkOperation
     | DeploymentOperation
     | ReadRequest
+    | ExpiryRequest
+    | ReaderOperation
 )
 """Every operation."""

@@ -95,7 +95,7 @@ class Withheld(Struct, frozen=True):
     read_pending: bool = False
 
 
-ACTORS: Final = ("session", "consumer", "source", "program")
+ACTORS: Final = ("session", "consumer", "reader", "source", "program")
 """The fields that name who performs an operation, in the history's own names."""
 
 

@@ -219,6 +219,7 @@ class MixedMachine(LockstepMachine):
             "partitions": 0,
             "ends": False,
             "contends": kinds[0] is None and self.may_contend,
+            "ages": (),  # others send messages that have none
             "is_trimmed": is_trimmed,
             "persistence": persistence or "shipped",
             **self.given,

@@ -60,6 +60,7 @@ from model.events import (
     Sent,
     Skipped,
 )
+from model.expiry_operations import ExpiryRequest
 from model.operations import (
     AnyOperation,
     ApplicationOperation,
@@ -88,6 +89,7 @@ from model.operations import (
 )
 from model.producer_operations import AwaitProducers, Queued
 from model.read_operations import ReadRequest
+from model.reader_operations import ReaderOperation
 from model.subscription_operations import KeyOperation
 from model.vocabulary import Persistence, partition_name
 
@@ -180,6 +182,12 @@ class RealPerformer:
         if isinstance(operation, ReadRequest):
             late = self._collect(list(self._sessions))
             return Performed(self._reads.perform(operation), late)
+        if isinstance(operation, ExpiryRequest):
+            late = self._collect(list(self._sessions))
+            return Performed(self._cursors.expiry.perform(operation), late)
+        if isinstance(operation, ReaderOperation):
+            late = self._collect(list(self._sessions))
+            return Performed(self._cursors.readers.perform(operation), late)
         if self._chunks.concerns(operation):
             return Performed(self._chunks.perform(operation))
         if self._replica is not None and isinstance(operation, ReadLog) and operation.cluster == HOME:
@@ -492,7 +500,10 @@ class RealPerformer:
         if operation.wait and not live.is_open:
             return Performed(Skipped(CLOSED), late)
         self._positions.sending(operation.session, *self._names[operation.session], operation.entries)
-        live.send(operation.entries)
+        if isinstance(live, WireSession):
+            live.send(operation.entries, age_s=operation.age_s)
+        else:
+            live.send(operation.entries)
         if not operation.wait:
             return Performed(Sent(()))
         answers = live.collect()

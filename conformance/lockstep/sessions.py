@@ -120,9 +120,9 @@ class WireSession:
         """How many sends are not collected yet."""
         return len(self._pending)
 
-    def send(self, entries: Sequence[Entry]) -> None:
-        """Send each entry in a frame of its own, without waiting."""
-        tickets = [self._send_one(entry) for entry in entries]
+    def send(self, entries: Sequence[Entry], *, age_s: int = 0) -> None:
+        """Send each entry in a frame of its own, without waiting; ``age_s``: published so long ago."""
+        tickets = [self._send_one(entry, age_s) for entry in entries]
         self._pending.append(tickets)
         self._unanswered = [(entry, ticket) for entry, ticket in self._unanswered if ticket.outcome is None]
         self._unanswered += zip(entries, tickets, strict=True)
@@ -143,18 +143,21 @@ class WireSession:
             ticket.wait(deadline.left_s)
             yield entry, Unknown("it was not answered") if ticket.outcome is None else answer_of(ticket.outcome)
 
-    def _send_one(self, entry: Entry) -> SendTicket:
+    def _send_one(self, entry: Entry, age_s: int) -> SendTicket:
         if not entry.is_batch:
+            metadata = metadata_of(entry.messages[0])
+            metadata.MergeFrom(_published(0 if entry.messages[0].delay_ms else age_s))
             return self._producer.send(
                 entry.lowest,
                 payload_of(entry.messages[0]),
                 partition_key=entry.messages[0].key,
                 ordering_key=_bytes(entry.messages[0].ordering_key),
-                metadata=metadata_of(entry.messages[0]),
+                metadata=metadata,
             )
         return self._producer.send_batch(
             [(m.sequence_id, payload_of(m)) for m in entry.messages],
             keys=[Keys(m.key, _bytes(m.ordering_key)) for m in entry.messages],
+            metadata=_published(age_s),
         )
 
     def collect(self) -> tuple[Answer, ...]:
@@ -263,6 +266,13 @@ def metadata_of(message: Message) -> pb.MessageMetadata:
     if message.only_to is not None:
         metadata.replicate_to.extend(message.only_to or (NOT_REPLICATED,))
     return metadata
+
+
+def _published(age_s: int) -> pb.MessageMetadata:
+    """The publish time of messages that are older than their send; nothing for any others."""
+    if not age_s:
+        return pb.MessageMetadata()
+    return pb.MessageMetadata(publish_time=time.time_ns() // 1_000_000 - 1000 * age_s)
 
 
 def chunk_metadata(message: Message) -> pb.MessageMetadata:

@@ -6,7 +6,19 @@ from collections.abc import Collection
 
 from model.judgement import Broken
 
-FIRST = ("ACK-16", "ACK-09", "ACK-08", "ACK-10", "ACK-11", "ACK-04", "ACK-02", "ACK-03", "ACK-19", "ACK-18")
+FIRST = (
+    "ACK-16",
+    "ACK-09",
+    "ACK-08",
+    "ACK-10",
+    "ACK-11",
+    "ACK-17",
+    "ACK-04",
+    "ACK-02",
+    "ACK-03",
+    "ACK-19",
+    "ACK-18",
+)
 """The order of diagnosis: operations that may lose a whole state, then those that change much of it, then the others.
 
 ACK-15 is about parts of batches only. It is judged where single messages are compared.

@@ -21,8 +21,9 @@ from model.events import (
 )
 from model.example.state import Example, Past
 from model.example.step import Step
+from model.expiry_operations import Skipping
 from model.operations import AnyOperation
-from model.subscription_operations import AckById, Acknowledge, CutDuring, Expire, Nack, Receive, Skip, SkipAll
+from model.subscription_operations import AckById, Acknowledge, CutDuring, Nack, Receive
 from model.subscriptions.consumers import SHARED, Consumer, Message
 from model.subscriptions.counts import Count
 from model.subscriptions.state import Consumption, messages_at
@@ -118,7 +119,7 @@ class Elsewhere:
             return self._acknowledging(before, acked)
         if (asked := requested(past, name)) is not None and before.kind in SHARED:
             return Elsewhere() if is_all_requested(past) else self._acknowledging(before, asked)
-        if isinstance(past.step.operation, Skip | SkipAll | Expire) and after is not None:
+        if isinstance(past.step.operation, Skipping) and after is not None:
             return replace(self, skipped=self.skipped.union(before.unacknowledged.keys() - after.unacknowledged.keys()))
         return self
 

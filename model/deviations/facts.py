@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
 from model.cluster_operations import LoseCluster
+from model.cursors import acked
+from model.cursors.acked import Acked
+from model.cursors.log import Place
 from model.events import Refused, Skipped, TakenOver
+from model.example.expiry import ages_of
 from model.example.state import Example, Past
 from model.example.step import Step
 from model.judgement import Broken
-from model.log import EARLIEST
+from model.log import EARLIEST, Position
 from model.operations import (
     CrashProducer,
     CreateTopic,
@@ -24,6 +28,7 @@ from model.operations import (
     TakeOver,
     Unload,
 )
+from model.reader_operations import CloseReader, CutReader, OpenReader, ReaderOperation, SeekReader
 from model.service.state import OpenedProducer
 from model.service.unexpected import BeyondPermits, Closed, ErrorAnswer
 from model.subscription_operations import Subscribe
@@ -189,3 +194,45 @@ def _is_cut_by(step: Step, session: str) -> bool:
             return how != "kill"
         case _:
             return is_closed
+
+
+def expired_of_readers(
+    state: Example, step: Step, reader: str, seconds_of: Callable[[Past, str], int | None]
+) -> Position | None:
+    """The last entry that may have expired on the cursor of a reader since it connected. ``seconds_of``: how old
+    messages had to be that expired in a step."""
+    topic, last, so_far = state.readers[reader].topic, EARLIEST, EARLIEST
+    for past in (Past(state, step, state), *state.trace):
+        operation = past.step.operation
+        is_its_own = isinstance(operation, ReaderOperation) and operation.reader == reader
+        if is_its_own and isinstance(operation, CutReader | CloseReader):
+            break
+        if (seconds := seconds_of(past, topic)) is not None:
+            ages, log = ages_of(past.before, topic, past.step.at), past.before.consumption.log(topic)
+            older = (at for at in log.all_after(EARLIEST) if ages.may_be_older(log.entries[at], seconds))
+            so_far = max(so_far, *older, EARLIEST)
+        if is_reloaded_by(past, topic):
+            break
+        if is_its_own and past.step is not step:  # it was connected then
+            last = so_far
+        if is_its_own and isinstance(operation, OpenReader | SeekReader):
+            break
+    return None if last == EARLIEST else last
+
+
+def with_non_durable_expired(state: Example, step: Step, topic: str, seconds: int) -> Iterator[Example]:
+    """The same, after the older messages of the topic's non-durable subscriptions expired, too; nothing if it has no
+    such subscription."""
+    ages, consumption = ages_of(state, topic, step.at), state.consumption
+    for subscription, cursor in consumption.cursors.items():
+        if subscription.topic == topic and not cursor.durable:
+            log = consumption.log(topic)
+
+            def moved(one: Acked) -> Acked:
+                last = ages.perhaps_up_to([one], log, seconds)  # noqa: B023 - called at once
+                return one if last is None else acked.acknowledge_up_to(one, log, Place(last))  # noqa: B023
+
+            possible = frozenset(map(moved, cursor.possible))
+            consumption = consumption.with_cursor(subscription, replace(cursor, possible=possible))
+    if consumption is not state.consumption:
+        yield replace(state, consumption=consumption)

@@ -38,12 +38,13 @@ from model.events import (
     SnapshotRead,
     Stored,
 )
-from model.example import deployment, elsewhere, producers, reads, replica
+from model.example import deployment, elsewhere, expiry, producers, readers, reads, replica
 from model.example.remote import Remote
 from model.example.state import Example, Judgement
 from model.example.unexpected import failed_again
 from model.example.unexpected import judge as judge_unexpected
 from model.example.waits import in_time
+from model.expiry_operations import ExpiryRequest
 from model.failpoints import CUTS, RACES, WRITE_FAILURES, FailpointKind
 from model.judgement import Allowed, Broken, in_turn
 from model.operations import (
@@ -76,6 +77,7 @@ from model.operations import (
 )
 from model.producer_operations import AwaitProducers
 from model.read_operations import ReadRequest
+from model.reader_operations import ReaderOperation
 from model.replication import tracker as replication
 from model.service import access, confirmed
 from model.service import tracker as service
@@ -119,13 +121,13 @@ def judge(
             steps.append(lambda before: Allowed(replace(before, consumption=membership.stirred(before.consumption))))
         if isinstance(operation, Restart):
             steps.append(lambda before: in_time(outcome, _setting_changed(before, outcome)))
-    return in_turn(deployment.with_store(state, at), steps)
+    return in_turn(expiry.passed_time(deployment.with_store(state, at), at), steps)
 
 
 def _only_looks(operation: AnyOperation, outcome: AnyOutcome) -> bool:
     """Whether the operation changed no subscription, and everything in flight was received."""
     has_arrived = isinstance(outcome, CursorRead) and any(one.messages for one in outcome.arrived)
-    is_look = isinstance(operation, ReceiveDue | ReadRequest | AwaitProducers)
+    is_look = isinstance(operation, ReceiveDue | ReadRequest | ReaderOperation | AwaitProducers)
     return is_look or (isinstance(outcome, CursorRead) and not has_arrived)
 
 
@@ -156,6 +158,10 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
         return Allowed(state)
     if isinstance(operation, ReadRequest):
         return reads.judge(state, operation, outcome)
+    if isinstance(operation, ExpiryRequest):
+        return expiry.judge(state, operation, outcome, at)
+    if isinstance(operation, ReaderOperation):
+        return readers.judge(state, operation, outcome)
     if isinstance(operation, ReadLog | ReceiveAll) and operation.cluster is not None:
         if operation.cluster == HOME and isinstance(operation, ReadLog) and isinstance(outcome, LogRead):
             return _home_read(state, operation.topic, outcome)

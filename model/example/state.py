@@ -14,6 +14,7 @@ from model.example.remote import NOTHING, Remote
 from model.example.step import Step
 from model.failpoints import AnyFailpoint, FailpointKind
 from model.judgement import Allowed, Broken
+from model.readers import Reader
 from model.replication.tracked import Replication
 from model.service import confirmed
 from model.service.confirmed import ConfirmedLog
@@ -44,7 +45,8 @@ class Example:
     ``lingering``: topics on which a failpoint was active and may still delay a write. A later confirmed write ends
     that, because the log has one order. ``severed``: topics on which a failpoint cuts the connections of producers,
     until a later write is confirmed. ``is_disturbed``: the network may have faults. ``remote``: what producers at
-    another cluster published to each topic. ``past``: the step that led here.
+    another cluster published to each topic. ``ttls``: by topic, the TTL of each level where one is set, in seconds.
+    ``past``: the step that led here.
     """
 
     known: frozenset[str] = frozenset()
@@ -60,6 +62,8 @@ class Example:
     chunking: Chunking = field(default_factory=Chunking)
     service: ServiceState = field(default_factory=ServiceState)
     remote: Mapping[str, Remote] = field(default_factory=dict)
+    ttls: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    readers: Mapping[str, Reader] = field(default_factory=dict)
     past: Past | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -111,6 +115,18 @@ class Example:
 
     def with_remote(self, topic: str, remote: Remote) -> Example:
         return replace(self, remote={**self.remote, topic: remote})
+
+    def ttl_of(self, topic: str) -> int | None:
+        """The TTL in force: that of the topic before that of its namespace."""
+        set_at = self.ttls.get(topic, {})
+        return set_at.get("topic", set_at.get("namespace"))
+
+    def with_ttl(self, topic: str, scope: str, seconds: int | None) -> Example:
+        kept = {level: one for level, one in self.ttls.get(topic, {}).items() if level != scope}
+        return replace(self, ttls={**self.ttls, topic: kept if seconds is None else {**kept, scope: seconds}})
+
+    def with_reader(self, name: str, reader: Reader) -> Example:
+        return replace(self, readers={**self.readers, name: reader})
 
     def with_topic(self, name: str, view: TopicView) -> Example:
         return replace(self, topics={**self.topics, name: view})

@@ -121,6 +121,13 @@ STATEMENTS = (
         "Acknowledgment of messages",
     ),
     Rule(
+        "ACK-17",
+        "003",
+        "Expiry by time (a TTL of the namespace or topic, or an administrator's request in seconds) acknowledges exactly the messages that are older, in each durable subscription, in one request, after a reload too. It touches no reader, no message that is younger, none that still has to be replicated.",
+        (Decided.WIRE,),
+        "How do messages persist on Pulsar brokers?",
+    ),
+    Rule(
         "ACK-18",
         "003",
         "A subscription begins where it asked to (earliest that is retained, latest, a message id inclusive or exclusive, a time), also on a topic that was trimmed (compacted ledgers apart), terminated or reloaded; a reset or seek to a time begins with the first message published at or after it.",
@@ -133,5 +140,12 @@ STATEMENTS = (
         "Unsubscribe, deletion and forced deletion remove a subscription with its backlog, durable or not, on partitioned topics as on others; nothing of it comes back after a kill; a subscription that is created again with that name begins as ACK-18 says.",
         (Decided.FAULT,),
         "What users do every day",
+    ),
+    Rule(
+        "ACK-20",
+        "003",
+        "Readers: each message from the start position on, once and in order, over reconnects, seeks and reloads; has message available is true exactly while one is due; a reader's position is its own.",
+        (Decided.WIRE,),
+        "Reading and writing in Pulsar",
     ),
 )

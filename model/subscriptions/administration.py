@@ -89,7 +89,7 @@ def administered(
         case Skip(count=count):
             return Allowed(_skipped(state, subscription, count, at))
         case SkipAll():
-            return Allowed(_changed(state, subscription, lambda _: acked.everything(log), at, is_confirmed=True))
+            return Allowed(changed(state, subscription, lambda _: acked.everything(log), at, is_confirmed=True))
         case Expire(up_to=up_to):
             return Allowed(_expired(state, subscription, str(up_to), at, is_through=isinstance(outcome, Expired)))
         case ResetCursor():
@@ -175,20 +175,21 @@ def newly_created(
 def _skipped(state: Consumption, subscription: SubscriptionId, count: int, at: Interval) -> Consumption:
     """Entries were skipped."""
     log = state.log(subscription.topic)
-    return _changed(state, subscription, lambda one: acked.skip(one, log, count), at, is_confirmed=True)
+    return changed(state, subscription, lambda one: acked.skip(one, log, count), at, is_confirmed=True)
 
 
-def _changed(
+def changed(
     state: Consumption,
     subscription: SubscriptionId,
     change: Callable[[Acked], Acked],
     at: Interval,
     *,
     is_confirmed: bool = False,
+    rule: str = "ACK-04",
 ) -> Consumption:
     """An administrator acknowledged entries. ``is_confirmed``: the broker answers after it persisted them."""
     before, log = state.cursors[subscription], state.log(subscription.topic)
-    after = before.on_each(change, at, ("ACK-04",), is_confirmed=is_confirmed, is_placing=True)
+    after = before.on_each(change, at, (rule,), is_confirmed=is_confirmed, is_placing=True)
     after = replace(after, ledger=after.ledger.administered())
     state = state.with_cursor(subscription, after)
     left = {position for one in before.possible for position in one.unacknowledged(log)}
@@ -205,7 +206,7 @@ def _expired(
         return state
     whole = Place(place.position)
     if is_through:
-        return _changed(state, subscription, lambda one: acked.acknowledge_up_to(one, log, whole), at)
+        return changed(state, subscription, lambda one: acked.acknowledge_up_to(one, log, whole), at)
     before = state.cursors[subscription]
     found = stopping_early(state, subscription, up_to)
     if ends_in_reopened_ledger(state, subscription.topic, up_to):  # then it expires a part of that, or nothing
@@ -215,8 +216,7 @@ def _expired(
             subscription, replace(before, stray=(*before.stray, *stray, Ack((whole,), cumulative=True)))
         )
     if found:
-        state = state.with_cursor(subscription, replace(before, possible=found))
-        return _changed(state, subscription, lambda one: _searched(one, log, place.position), at)
+        return stopped_early(state, subscription, place.position, at)
     return state.with_cursor(subscription, replace(before, stray=(*before.stray, Ack((whole,), cumulative=True))))
 
 
@@ -224,10 +224,34 @@ def stopping_early(state: Consumption, subscription: SubscriptionId, up_to: str)
     """The states of a subscription in which the search of an expiry ends too early (:func:`acked.found_by_search`)."""
     if subscription not in state.cursors or up_to not in (log := state.log(subscription.topic)).places:
         return frozenset()
-    last = log.places[up_to].position
+    return stopping_before(state, subscription, log.places[up_to].position)
+
+
+def stopping_before(state: Consumption, subscription: SubscriptionId, last: Position) -> frozenset[Acked]:
+    """The same for an expiry up to an entry."""
+    log = state.log(subscription.topic)
     return frozenset(
         one for one in state.cursors[subscription].possible if _leaves_any(_searched(one, log, last), log, last)
     )
+
+
+def stopped_early(state: Consumption, subscription: SubscriptionId, last: Position, at: Interval) -> Consumption:
+    """The search of an expiry up to an entry ended too early."""
+    cursor, log = state.cursors[subscription], state.log(subscription.topic)
+    cursor = replace(cursor, possible=stopping_before(state, subscription, last))
+    return changed(state.with_cursor(subscription, cursor), subscription, lambda one: _searched(one, log, last), at)
+
+
+def stopped_early_again(state: Consumption, subscription: SubscriptionId, last: Position) -> Consumption:
+    """The broker may have looked again, any number of times, each of which finds something more."""
+    cursor, log = state.cursors[subscription], state.log(subscription.topic)
+    ends, left = set[Position](), set(cursor.possible)
+    while left:
+        further = {_searched(one, log, last) for one in left}
+        left = further - left
+        ends |= {one.mark_delete for one in left}
+    again = tuple(Ack((Place(end),), cumulative=True) for end in sorted(ends))
+    return state.with_cursor(subscription, replace(cursor, stray=(*cursor.stray, *again)))
 
 
 def _leaves_any(state: Acked, log: TopicLog, last: Position) -> bool:

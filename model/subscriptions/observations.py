@@ -107,12 +107,26 @@ def peeked(state: Consumption, subscription: SubscriptionId, nth: int, outcome: 
 
     if any(nth_of(one) == outcome.position for one in cursor.possible):
         return Allowed(state, ("ACK-01",))
+    if any(_may_be_nth(one, cursor, log, nth, outcome.position) for one in cursor.possible if cursor.unsure):
+        return Allowed(state, excused=("ACK-01",))
     peek = f"a peek at unacknowledged entry {nth} of subscription {subscription.name}"
     because = f"{peek} returned {outcome.position or 'none'}"
     suspects = cursor.suspects
     is_untouched = not suspects - UNSEEN and len(state.cursors) > 1
     broken = diagnosis.for_state(suspects, because, is_untouched=is_untouched)
     return replace(broken, evidence=Peeked(cursor.possible, log, nth, outcome.position)).passing_to(state)
+
+
+def _may_be_nth(state: Acked, cursor: Cursor, log: TopicLog, nth: int, position: Position | None) -> bool:
+    """Whether an entry is the ``nth`` unacknowledged one (None: there are fewer) if some acks took effect that may
+    have."""
+    most = upper(state, cursor, log)
+    if position is None:
+        return most.count_left(log) < nth
+    if position not in log or state.has(position):
+        return False
+    fewest = 1 + sum(left < position for left in most.unacknowledged(log))
+    return fewest <= nth <= sum(left <= position for left in state.unacknowledged(log))
 
 
 @carries("ACK-08")

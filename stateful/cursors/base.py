@@ -33,6 +33,8 @@ class OnSubscriptions(LockstepMachine):
         super().__init__(example)
         self.plan = ConsumptionPlan()
         self.topics: tuple[str, ...] = (TOPIC,)
+        self.readers: list[str] = []
+        """The readers that are open."""
 
     def create(
         self,
@@ -89,7 +91,8 @@ class OnSubscriptions(LockstepMachine):
 
     def send_entries(self, sizes: list[int], topic: str = TOPIC) -> None:
         """New messages."""
-        self.do(Send(session=f"p-{topic}", entries=self.plan.entries(sizes)))
+        entries = self.plan.entries(sizes)
+        self.do(Send(session=f"p-{topic}", entries=entries, age_s=self.plan.age_s))
 
     def produce_again(self, topic: str = TOPIC) -> None:
         """Open the producer, or reopen it after its connection was closed."""

@@ -64,7 +64,12 @@ class RecreatedSubscriptions(OnSubscriptions):
     def set_back(
         self, index: int, which: int | None, by_time: bool, later_ms: int, after: bool, seeks: bool, count: int
     ) -> None:
-        """An administrator resets a subscription, or a consumer seeks; a consumer continues there."""
+        """An administrator resets a subscription, or a consumer seeks; a consumer continues there.
+
+        Not to a time where messages have ages: releases search for it in the ledger that was open then, as far as the
+        clocks of producers and broker agree (managedLedgerCursorResetLedgerCloseTimestampMaxClockSkewMillis).
+        """
+        by_time = by_time and not self.plan.ages
         to = None if which is None else self.plan.sent[which % len(self.plan.sent)]
         consumer = self.consumer(index)
         subscription = consumer.subscription

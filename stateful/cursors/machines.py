@@ -10,7 +10,9 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
+from model.expiry_operations import SetTtl
 from model.operations import CreateTopic, Terminate, Unload
+from model.reader_operations import CloseReader, HasMessageAvailable, ReadNext
 from model.subscription_operations import (
     AckById,
     Acknowledge,
@@ -29,8 +31,11 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.vocabulary import Persistence, Start, SubscriptionType, partition_name
+from stateful.cursors.ages import AGES, Ages
 from stateful.cursors.base import COUNTS, INDEXES, KINDS, STARTS, TOPIC
 from stateful.cursors.beginnings import RecreatedOnPartitions, RecreatedSubscriptions
+from stateful.cursors.expiry import EXPIRING, Expiring
+from stateful.cursors.readers import AT_BEGINNING, OPENINGS, READINGS, Opening, Reading
 from stateful.delays import DELAYS, Delays
 from stateful.service.producers import STEPS, Contending
 from stateful.service.reads import READS, Asked
@@ -63,6 +68,7 @@ class AcknowledgmentMachine(RecreatedSubscriptions):
         is_deduplicated=st.sampled_from([False, False, True]),
         sizes=SIZES,
         delays=DELAYS,
+        ages=AGES,
     )
     def begin(
         self,
@@ -75,9 +81,10 @@ class AcknowledgmentMachine(RecreatedSubscriptions):
         is_deduplicated: bool,
         sizes: list[int],
         delays: Delays = (),
+        ages: Ages = (),
     ) -> None:
         """Create a topic with messages and a consumer. Few examples have time for operations of seconds."""
-        self.plan.delays = delays
+        self.plan.delays, self.plan.ages = delays, ages
         self.ends = ends
         self.contends = contends and not ends and self.may_contend
         self.is_patient = (
@@ -243,6 +250,49 @@ class AcknowledgmentMachine(RecreatedSubscriptions):
         up_to = self.plan.sent[which % len(self.plan.sent)]
         self.do(Expire(topic=TOPIC, subscription=subscription, up_to=up_to))
         self.read(subscription)
+
+    @rule(
+        expiring=EXPIRING,
+        index=INDEXES,
+        opening=st.none() | OPENINGS | AT_BEGINNING,
+        moves=st.sampled_from([False, False, True]),
+        stays=st.sampled_from([False, False, False, True]),
+    )
+    def expire_older(self, expiring: Expiring, index: int, opening: Opening | None, moves: bool, stays: bool) -> None:
+        """Messages expire by their age, beside consumers and readers; a TTL is removed again, or stays in force."""
+        if opening is not None:
+            self.open_reader(opening, 1)
+        request = expiring(TOPIC, self.subscription(index))
+        self.do(request)
+        if moves:
+            self.move()
+        for subscription in self.plan.kinds:
+            self.read(subscription)
+        if isinstance(request, SetTtl) and not stays:
+            self.do(SetTtl(TOPIC, None, request.scope))
+        for reader in self.readers:
+            self.do(ReadNext(reader, 40))
+
+    @rule(opening=OPENINGS, count=COUNTS)
+    def open_reader(self, opening: Opening, count: int) -> None:
+        """A reader opens and reads some messages."""
+        name = self.plan.fresh_name()
+        self.readers.append(name)
+        self.do(opening(name, TOPIC, self.plan.sent))
+        self.do(HasMessageAvailable(name))
+        self.do(ReadNext(name, count))
+
+    @precondition(lambda self: self.readers)
+    @rule(reading=READINGS, index=INDEXES, count=COUNTS)
+    def use_reader(self, reading: Reading, index: int, count: int) -> None:
+        """A reader reads, seeks, loses its connection or closes; another one goes on to read."""
+        name = self.readers[index % len(self.readers)]
+        operation = reading(name, self.plan.sent)
+        self.do(operation)
+        if isinstance(operation, CloseReader):
+            self.readers.remove(name)
+        elif not isinstance(operation, ReadNext):
+            self.do(ReadNext(name, count))
 
     @rule(index=INDEXES, first=NTH, nth=NTH)
     def acknowledge_and_move(self, index: int, first: tuple[int, ...], nth: tuple[int, ...]) -> None:

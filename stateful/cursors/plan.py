@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from model.vocabulary import Client, Entry, Message, SubscriptionType
+from stateful.cursors.ages import Ages, age_of
 from stateful.delays import Delays, delay_of
 
 
@@ -32,6 +33,8 @@ class ConsumptionPlan:
     mark: str = ""
     delays: Delays = ()
     """Those of single messages."""
+    ages: Ages = ()
+    """How old the messages are when they are sent."""
     _names: int = 0
     _sequence_id: int = 0
 
@@ -47,6 +50,11 @@ class ConsumptionPlan:
     def entries(self, sizes: list[int]) -> tuple[Entry, ...]:
         """New entries of so many messages each."""
         return tuple(Entry(tuple(self._message(size) for _ in range(size))) for size in sizes)
+
+    @property
+    def age_s(self) -> int:
+        """How old the messages are that were planned last."""
+        return age_of(self.ages, self._sequence_id - 1)
 
     def _message(self, size: int) -> Message:
         self._sequence_id += 1

@@ -81,6 +81,7 @@ MACHINES: Mapping[str, Setting] = {
     "brokerDeduplicationMaxNumberOfProducers": Setting("6", "a snapshot is full with few producers"),
     "brokerDeduplicationSnapshotIntervalSeconds": Setting("1", "a snapshot is due after a second"),
     "managedLedgerCursorPositionFlushSeconds": Setting("2", "dirty cursors are flushed while an example waits"),
+    "messageExpiryCheckIntervalInMinutes": Setting("1", "messages older than a TTL expire within a minute"),
     "statsUpdateInitialDelayInSecs": Setting("1", "rates are updated while an example waits"),
     "statsUpdateFrequencyInSecs": Setting("1", "the same"),
 }

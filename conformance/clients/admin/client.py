@@ -247,6 +247,10 @@ class Admin:
         """Expire older messages, in the background."""
         self._http.request("POST", f"{_subscription_path(topic, subscription)}/expireMessages/{older_than_s}")
 
+    def expire_all(self, topic: str, *, older_than_s: int) -> None:
+        """Expire older messages of all subscriptions, in the background."""
+        self._http.request("POST", f"{topic_path(topic)}/all_subscription/expireMessages/{older_than_s}")
+
     def expire_up_to(self, topic: str, subscription: str, position: Position) -> None:
         """Expire everything up to and including a position, in the background; status 409 for one after the end."""
         body = {"ledgerId": position.ledger, "entryId": position.entry, "partitionIndex": -1, "isExcluded": False}
@@ -280,6 +284,11 @@ class Admin:
     def set_topic_deduplication_snapshot_interval(self, topic: str, entries: int) -> None:
         """Set after how many entries of the topic a deduplication snapshot is taken."""
         self._http.request("POST", f"{topic_path(topic)}/deduplicationSnapshotInterval", entries)
+
+    def set_topic_ttl(self, topic: str, seconds: int | None) -> None:
+        """Set a topic's own message TTL, or, with None, remove it."""
+        query = None if seconds is None else {"messageTTL": str(seconds)}
+        self._http.request("DELETE" if seconds is None else "POST", f"{topic_path(topic)}/messageTTL", query=query)
 
     # --------------------------------------------------------------------------------------------------- namespaces
 
@@ -340,6 +349,10 @@ class Admin:
     def set_namespace_deduplication(self, namespace: str, enabled: bool) -> None:
         """Switch deduplication for a namespace's topics."""
         self._http.request("POST", f"namespaces/{namespace}/deduplication", enabled)
+
+    def set_namespace_ttl(self, namespace: str, seconds: int | None) -> None:
+        """Set a namespace's message TTL, or, with None, remove it."""
+        self._http.request("DELETE" if seconds is None else "POST", f"namespaces/{namespace}/messageTTL", seconds)
 
     def set_deduplication_snapshot_interval(self, namespace: str, interval_s: int) -> None:
         """Set the interval of deduplication snapshots of topics with new messages."""

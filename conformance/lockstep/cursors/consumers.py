@@ -103,8 +103,13 @@ class WireMember:
         name: str,
         positions: Positions,
         traits: Traits,
+        *,
+        start_after: Position | None = None,
     ) -> None:
-        """Connect and subscribe. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
+        """Connect and subscribe; a subscription that is not durable begins after an entry, or where it asks to.
+
+        Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`.
+        """
         self.name = name
         self.topic = topic
         self.subscription = subscribe.subscription
@@ -138,6 +143,7 @@ class WireMember:
             initial=subscribe.start,
             prefetch=0,  # permits are counted here
             is_durable=subscribe.durable,
+            start_after=start_after,
             is_replicated=subscribe.is_replicated or (None if subscribe.cluster is None else False),
             key_shared=_sharing(subscribe),
         )
@@ -342,6 +348,10 @@ class WireMember:
 
     def unsubscribe(self) -> None:
         self._consumer.unsubscribe(timeout_s=ANSWER_TIMEOUT_S)
+
+    def last_message_id(self) -> Position | None:
+        """The last entry of the topic that consumers receive. Raises the same as :meth:`acknowledge`."""
+        return self._consumer.last_message_id(timeout_s=ANSWER_TIMEOUT_S)
 
     def close(self) -> None:
         """Close the consumer, then its connection."""

@@ -16,11 +16,13 @@ from conformance.clients.wire.consumer import Excess, PartOfBatch
 from conformance.lockstep.cursors.admin import CursorAdmin
 from conformance.lockstep.cursors.backoff import fail_often
 from conformance.lockstep.cursors.consumers import IN_ORDER, Member, WireMember, chosen
+from conformance.lockstep.cursors.expiry import Expiry
 from conformance.lockstep.cursors.key_shared import KeyShares
 from conformance.lockstep.cursors.members import Members, receive
 from conformance.lockstep.cursors.official import OfficialMember, lacking_at
 from conformance.lockstep.cursors.persistence import PersistedStates
-from conformance.lockstep.cursors.poller import Poller, SubscriptionView, stats_of
+from conformance.lockstep.cursors.poller import Poller
+from conformance.lockstep.cursors.readers import Readers
 from conformance.lockstep.cursors.targets import NO_MESSAGE, Target, following, target_of
 from conformance.lockstep.network import fault_of
 from conformance.lockstep.positions import MessagePosition, Positions
@@ -94,6 +96,8 @@ class Cursors:
         self._members = Members(world, positions)
         self.keys = KeyShares(world, self._topics, self._members, positions)
         self._persisted = PersistedStates(world.admin, flush_interval_s=world.flush_interval_s)
+        self.readers = Readers(world, self._topics, self._members, positions)
+        self.expiry = Expiry(world, self._topics, self._members, self._persisted, self.keys)
 
     def add_partitioned(self, name: str, topic: str, partitions: tuple[str, ...]) -> None:
         """Register a partitioned topic; its partitions are among the topics, under names of their own."""
@@ -107,7 +111,7 @@ class Cursors:
     def topic_of(self, consumer: str) -> str | None:
         """The real name of a consumer's topic."""
         member = self._members.get(consumer)
-        return None if member is None else member.topic
+        return self.readers.topic_of(consumer) if member is None else member.topic
 
     def closed(self) -> Iterator[tuple[str, str, str]]:
         """The consumers that the broker has closed: name, real topic, reason."""
@@ -124,9 +128,9 @@ class Cursors:
         """A topic, or, with None, every topic was reloaded."""
         self._members.lost(topic)
         self._persisted.reloaded(topic)
+        self.readers.reloaded(topic)
 
     def perform(self, operation: CursorOperation) -> AnyOutcome:
-        """Carry out one operation and return the outcome."""
         outcome = self._perform(operation)
         if isinstance(outcome, Starved):
             self._world.assert_alive()
@@ -445,7 +449,7 @@ class Cursors:
             # Of several consumers it would be unknown who has what: it is left there, and the next read shows it.
             return Starved(why, tuple(wire[0].collect()) if len(wire) == 1 else ())
         arrived = tuple(
-            ConsumerRead(consumer, member.collect(), _unacknowledged_at(member, view))
+            ConsumerRead(consumer, member.collect(), view.unacknowledged_at(member))
             for consumer, member in self._members.on(topic, subscription).items()
             if isinstance(member, WireMember)
         )
@@ -481,11 +485,7 @@ class Cursors:
 
     def close(self) -> None:
         self._members.cut_all()
-
-
-def _unacknowledged_at(member: Member, view: SubscriptionView) -> int:
-    found = stats_of(member, view.subscription.consumers)
-    return 0 if found is None else found.unacked_messages
+        self.readers.cut_all()
 
 
 def _part(found: list[MessagePosition], *, cumulative: bool) -> Position | PartOfBatch:

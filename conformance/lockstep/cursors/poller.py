@@ -121,6 +121,10 @@ class SubscriptionView:
         is_counted = stats.unacked_messages <= member.unacknowledged_count  # counted before it is sent
         return (is_counted or self.unchanged_s >= MISCOUNTED_S) and member.sent_count >= stats.message_out_counter
 
+    def unacknowledged_at(self, member: Member) -> int:
+        found = stats_of(member, self.subscription.consumers)
+        return 0 if found is None else found.unacked_messages
+
 
 def stats_of(member: Member, consumers: Iterable[ConsumerStats]) -> ConsumerStats | None:
     """The stats of a consumer, found by its name, and by its port if others have that name; None if disconnected."""

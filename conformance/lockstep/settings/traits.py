@@ -37,7 +37,8 @@ class Traits:
     """``acknowledges_parts``: the broker has batch index acks; otherwise it ignores them, so clients do not send them.
     ``counts_redeliveries``: deliveries carry a redelivery count. ``look_ahead``: the replay queue's limit at which a
     Key_Shared subscription stops reading. ``unacknowledged_in_all``: :func:`limit_in_all`. ``delay_tick_ms``: how
-    exactly it keeps the time of delayed messages; None: it delivers them at once.
+    exactly it keeps the time of delayed messages; None: it delivers them at once. ``expiry_period_s``: how often it
+    looks for messages that are older than a TTL.
     """
 
     acknowledges_parts: bool
@@ -45,6 +46,7 @@ class Traits:
     look_ahead: LookAhead
     unacknowledged_in_all: int
     delay_tick_ms: float | None = None
+    expiry_period_s: float = 300.0
 
     @classmethod
     def of(cls, runtime: Mapping[str, str]) -> Self:
@@ -54,6 +56,7 @@ class Traits:
             unacknowledged_in_all=limit_in_all(runtime),
             look_ahead=LookAhead(int(runtime.get(PER_CONSUMER, "0")), int(runtime.get(PER_SUBSCRIPTION, "0"))),
             delay_tick_ms=delay_tick_ms(runtime),
+            expiry_period_s=60 * float(runtime.get("messageExpiryCheckIntervalInMinutes", "5")),
         )
 
     def of_pulsar_client(self) -> Self:

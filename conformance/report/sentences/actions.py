@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from conformance.report.sentences import deployment, key_shared, network, producers, reads, replication
+from conformance.report.sentences import deployment, expiry, key_shared, network, producers, readers, reads, replication
 from conformance.report.sentences.consumption import action
 from conformance.report.sentences.lists import count, joined, times
 from conformance.report.sentences.participants import BROKER, CLIENTS, SUITE, Participants, at_cluster
 from model.cluster_operations import HOME, ReplicationOperation
+from model.expiry_operations import ExpiryRequest
 from model.failpoints import FAILPOINTS
 from model.operations import (
     AnyOperation,
@@ -54,6 +55,7 @@ from model.operations import (
 )
 from model.producer_operations import AwaitProducers
 from model.read_operations import ReadRequest
+from model.reader_operations import ReaderOperation
 from model.subscription_operations import KeyOperation
 from model.vocabulary import Entry, Limits, Persistence, Quorum
 
@@ -80,6 +82,10 @@ def actor_and_action(operation: AnyOperation, participants: Participants) -> tup
         return SUITE, "the suite", reads.action(operation)
     if isinstance(operation, AwaitProducers):
         return SUITE, "the suite", producers.action(operation)
+    if isinstance(operation, ExpiryRequest):
+        return SUITE, "the suite", expiry.action(operation)
+    if isinstance(operation, ReaderOperation):
+        return operation.reader, f"reader {operation.reader}", readers.action(operation)
     match operation:
         case OpenProducer(session=session) | CloseProducer(session=session) | CrashProducer(session=session):
             return session, participants.producer(session), _action_of_producer(operation)
@@ -114,13 +120,18 @@ def _action_of_producer(operation: OpenProducer | CloseProducer | CrashProducer 
             return "closes"
         case CrashProducer():
             return "crashes: its connection closes without CloseProducer"
-        case Send(entries=(entry,), wait=wait, interruption=interruption):
-            return f"sends {entry}{_interrupted(interruption)}" + ("" if wait else " and does not wait for the receipt")
-        case Send(entries=entries, wait=wait, interruption=interruption):
-            sends = f"sends {_entries(entries)}, all in flight at once{_interrupted(interruption)}"
+        case Send(entries=(entry,), wait=wait, interruption=interruption, age_s=age_s):
+            sends = f"sends {entry}{_aged(age_s)}{_interrupted(interruption)}"
+            return sends + ("" if wait else " and does not wait for the receipt")
+        case Send(entries=entries, wait=wait, interruption=interruption, age_s=age_s):
+            sends = f"sends {_entries(entries)}{_aged(age_s)}, all in flight at once{_interrupted(interruption)}"
             return sends + ("" if wait else ", and does not wait for the receipts")
         case _:
             assert_never(operation)
+
+
+def _aged(age_s: int) -> str:
+    return f", published {age_s} s ago" if age_s else ""
 
 
 def _entries(entries: Sequence[Entry]) -> str:

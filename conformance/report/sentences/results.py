@@ -10,7 +10,16 @@ from typing import assert_never
 
 from msgspec import structs
 
-from conformance.report.sentences import chunking, deployment, key_shared, producers, reads, replication
+from conformance.report.sentences import (
+    chunking,
+    deployment,
+    expiry,
+    key_shared,
+    producers,
+    readers,
+    reads,
+    replication,
+)
 from conformance.report.sentences.consumption import outcome_in_words
 from conformance.report.sentences.lists import count, ends, joined, times
 from model.cluster_events import ReplicationOutcome
@@ -52,9 +61,11 @@ from model.events import (
     UnacknowledgedRead,
     Unknown,
 )
+from model.expiry_operations import ExpiryAnswer
 from model.operations import AnyOperation, Send
 from model.producer_operations import ProducerAnswer
 from model.read_operations import ReadAnswer
+from model.reader_operations import ReaderOutcome
 from model.service.unexpected import BeyondPermits, Closed, ErrorAnswer, Overdue, Silence, Unexpected
 from model.traffic import Delivery
 from model.vocabulary import Entry
@@ -155,6 +166,10 @@ def _plain(outcome: AnyOutcome) -> str:
         return reads.outcome_in_words(outcome)
     if isinstance(outcome, ProducerAnswer):
         return producers.outcome_in_words(outcome)
+    if isinstance(outcome, ExpiryAnswer):
+        return expiry.outcome_in_words(outcome)
+    if isinstance(outcome, ReaderOutcome):
+        return readers.outcome_in_words(outcome)
     if isinstance(outcome, TakenOver | Thawed | BookiesLeft):
         return deployment.outcome_in_words(outcome)
     match outcome:

@@ -4,9 +4,9 @@ from model.deviation import Deviation, Shadow
 from model.deviations.looks import since_reset, stalls, undispatched_at
 from model.example.state import Example, Judgement, Past
 from model.example.step import Step
+from model.expiry_operations import Skipping
 from model.judgement import Broken
 from model.log import Position
-from model.subscription_operations import Expire, Skip, SkipAll
 from model.subscriptions.evidence import Undispatched
 from model.subscriptions.invariant import hash_of
 from model.subscriptions.membership import mark_delete
@@ -63,7 +63,7 @@ def _acknowledged_by(past: Past, subscription: SubscriptionId) -> set[Position]:
     if subscription not in before.cursors or subscription not in after.cursors:
         return set()
     gone = set(before.due(subscription)) - set(after.due(subscription))
-    if isinstance(past.step.operation, Skip | SkipAll | Expire):
+    if isinstance(past.step.operation, Skipping):
         pending = {message for _, one in before.consumers_of(subscription) for message in one.unacknowledged}
         gone |= before.all_left(subscription) - pending
     if not gone:

@@ -75,9 +75,11 @@ from tests.lockstep.simulated.consumers import (
     spot_of,
 )
 from tests.lockstep.simulated.dispatch import Dispatcher
+from tests.lockstep.simulated.expiry import SimulatedExpiry
 from tests.lockstep.simulated.key_shared import Fires, never
 from tests.lockstep.simulated.key_shares import SimulatedKeyShares
 from tests.lockstep.simulated.network import NOTHING_RECEIVED, SimulatedNetwork
+from tests.lockstep.simulated.readers import SimulatedReaders
 from tests.lockstep.simulated.subscription import Clock, Limits, Log, Subscription
 from tests.lockstep.simulated.variants import SimulatedVariant
 
@@ -117,6 +119,10 @@ class SimulatedCursors:
         self._has_draining_hashes = not keys.is_classic
         self._dispatcher = Dispatcher(chance, self._subscriptions, variant, keys, fires=fires)
         self.keys = SimulatedKeyShares(self._dispatcher, self._subscriptions, self._drift)
+        self.readers = SimulatedReaders(self._logs, variant)
+        self.expiry = SimulatedExpiry(
+            chance, clock, variant, self._subscriptions, self._dispatcher.released, self.readers
+        )
         self._network = SimulatedNetwork(
             chance,
             self._dispatcher,
@@ -168,11 +174,12 @@ class SimulatedCursors:
 
     def learn(self, topic: str, logged: Sequence[LoggedEntry], ledgers: Ledgers) -> None:
         """Learn the log of a topic and its ledgers."""
-        self._logs[topic].learn(logged, self._clock.now_s)
+        self._logs[topic].learn(logged, self._clock.now_s, self._clock.ages_s)
         self._ledgers[topic] = ledgers
 
     def moved(self, topics: Sequence[str], *, killed: bool = False) -> None:
         """Topics were unloaded gracefully, or, with ``killed``, lost with their broker, and loaded again."""
+        self.readers.reconnect(topics)
         for topic in topics:
             if topic in self._logs:
                 self._logs[topic].is_reopened = self._logs[topic].is_terminated
@@ -236,6 +243,7 @@ class SimulatedCursors:
         self._clock.advance(self._chance.choice((0.001, 0.001, 0.003, 0.01, 0.03)))
         if self._chance.random() < 0.05:
             self._clock.advance(self._chance.uniform(0.2, 2.5))
+        self.expiry.look()
         for key in list(self._subscriptions):
             for _ in range(self._chance.choice((0, 0, 1, 5))):
                 self._dispatcher.send_one(key)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -41,6 +41,7 @@ class Clock:
 
     now_s: float = 0.0
     due_s: dict[str, float] = field(default_factory=dict)
+    ages_s: dict[str, int] = field(default_factory=dict)
 
     def advance(self, by_s: float) -> None:
         """Let time pass."""
@@ -50,10 +51,11 @@ class Clock:
         """Let time pass until then, unless it is over already."""
         self.now_s = max(self.now_s, at_s)
 
-    def sending(self, entries: Iterable[Entry]) -> None:
-        """Entries are being sent: from now on the delays of delayed messages count."""
-        messages = (message for entry in entries for message in entry.messages if message.delay_ms)
-        self.due_s.update({message.business_id: self.now_s + message.delay_ms / 1000 for message in messages})
+    def sending(self, entries: Sequence[Entry], age_s: int) -> None:
+        """Entries are being sent that are so old: from now on the delays of delayed messages count."""
+        messages = [message for entry in entries for message in entry.messages]
+        self.ages_s.update({one.business_id: 0 if one.delay_ms else age_s for one in messages})
+        self.due_s.update({one.business_id: self.now_s + one.delay_ms / 1000 for one in messages if one.delay_ms})
 
     def await_delayed(self) -> None:
         """Let time pass until all delayed messages are due."""
@@ -75,15 +77,15 @@ class Log:
     is_reopened: bool = False
     """It was loaded again after it was terminated."""
 
-    def learn(self, logged: Sequence[LoggedEntry], now_s: float) -> None:
-        """Add the entries written since the last time."""
+    def learn(self, logged: Sequence[LoggedEntry], now_s: float, ages_s: Mapping[str, int]) -> None:
+        """Add the entries written since the last time; ``ages_s``: how old messages were when they were sent."""
         for one in logged[len(self.entries) :]:
             ids = tuple(message.business_id for message in one.entry.messages)
             longer = appended(self.of_model, one.position, ids, key_of(one.entry, one.producer), one.entry.chunk)
             assert not isinstance(longer, Broken), longer
             self.of_model = longer
             self.entries[one.position] = ids
-            self.published_ms[one.position] = int(now_s * 1000)
+            self.published_ms[one.position] = int((now_s - ages_s.get(ids[0], 0)) * 1000)
 
     def place(self, spot: Spot) -> Place:
         """A message in the model's form."""
@@ -224,6 +226,10 @@ class Subscription:
         if self.variant.expiry_stops_at_acknowledged:
             up_to = found_by_search(self.state.acked, self.log.of_model, up_to) or up_to
         self._change(lambda state, log: reference.expire(state, log, up_to))
+
+    def acknowledge_through(self, position: Position) -> None:
+        """Everything up to an entry is acknowledged, found by its age."""
+        self._change(lambda state, log: reference.expire(state, log, position))
 
     def set_to(self, to: Position | None) -> None:
         """An entry becomes the next one (None: the first), with nothing after it acknowledged; that is persisted."""

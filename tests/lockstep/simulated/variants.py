@@ -39,6 +39,14 @@ class SimulatedVariant(CursorVariant, frozen=True, kw_only=True):
     """A delayed message whose time has not come when it may be sent is never sent."""
     delayed_forgotten: bool = False
     """When the last consumer leaves, the delayed messages whose time has not come are forgotten."""
+    ttl_expires_messages_of_readers: bool = False
+    expiry_of_all_moves_readers: bool = False
+    expires_younger: bool = False
+    """Expiry by time includes the entry after the last older one."""
+    expires_one_at_a_time: bool = False
+    """Expiry by time expires the first older entry only."""
+    reader_skips_one: bool = False
+    reader_repeats_one: bool = False
     unacked_hidden_by_client: bool = False
     """Where a client filters redelivered messages, it filters one as well that its application did not acknowledge."""
 

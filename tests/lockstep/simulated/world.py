@@ -42,6 +42,7 @@ from model.events import (
     TakenOver,
     Unknown,
 )
+from model.expiry_operations import ExpiryRequest
 from model.key_shared.variants import DOCUMENT as KEYS_AS_DOCUMENTED
 from model.key_shared.variants import KeysVariant
 from model.log import Position
@@ -78,6 +79,7 @@ from model.operations import (
 )
 from model.producer_operations import Activated, AwaitProducers, ProducersRead, Queued
 from model.read_operations import AnalyzeBacklog, ReadRequest
+from model.reader_operations import ReaderOperation
 from model.service.unexpected import Closed
 from model.subscription_operations import KeyOperation, ReceiveAll
 from model.vocabulary import Client, Entry, Persistence, SnapshotSchedule, partition_name
@@ -196,6 +198,8 @@ class SimulatedPerformer:
     def _perform(self, operation: AnyOperation) -> Performed:
         if isinstance(operation, ReadRequest):
             return Performed(self._read(operation), self._collect(list(self._sessions)))
+        if isinstance(operation, ExpiryRequest | ReaderOperation):
+            return Performed(self._by_time_or_reader(operation), self._collect(list(self._sessions)))
         if isinstance(operation, ApplicationOperation):
             return Performed(Skipped("there are no applications here"))
         if isinstance(operation, KeyOperation):
@@ -261,6 +265,15 @@ class SimulatedPerformer:
         if isinstance(operation, AnalyzeBacklog):
             return self._cursors.analyze(operation.topic, operation.subscription)
         return perform_read(operation, self.broker.topic(operation.topic).log)
+
+    def _by_time_or_reader(self, operation: ExpiryRequest | ReaderOperation) -> AnyOutcome:
+        if operation.topic is not None and operation.topic not in self._cursors.topics:
+            return Skipped("there is no such topic")
+        for name in self._cursors.topics:  # what was collected just now
+            self._cursors.learn(name, self.broker.topic(name).log, self.broker.topic(name).ledgers)
+        if isinstance(operation, ReaderOperation):
+            return self._cursors.readers.perform(operation)
+        return self._cursors.expiry.perform(operation)
 
     def _on_network(self, operation: NetworkOperation) -> AnyOutcome:
         """All faults are of one kind here: some time after the next send to the topic its connection is cut."""
@@ -466,7 +479,7 @@ class SimulatedPerformer:
         if session.client == "official" and not self._ends_of_batches:
             entries = tuple(BatchWithoutHighestId(entry.messages) if entry.is_batch else entry for entry in entries)
         session.sends.append(entries)
-        self.clock.sending(entries)
+        self.clock.sending(entries, operation.age_s)
         self.broker.send(session.connection, entries)
         self._disturb(session)
         if not operation.wait:
