@@ -8,6 +8,8 @@ import subprocess
 import sys
 import uuid
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pulsar
@@ -60,6 +62,21 @@ def judged(events: list[Recorded]) -> dict[str, tuple[int, int]]:
 
 def exercised(results: dict[str, tuple[int, int]]) -> set[str]:
     return {name for name, (times, _) in results.items() if times}
+
+
+@pytest.fixture
+def tap(broker: Broker, tmp_path: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
+    """Starts the command with these options; the process, and what clients connect to."""
+    with ExitStack() as stack:
+
+        def started(*options: str) -> tuple[subprocess.Popen[str], str]:
+            words = ("--listen", f"{HOST}:0", "--broker", broker.addresses.service_url, "--history", "history")
+            process = stack.enter_context(start("tap", "tap", *words, *options, folder=tmp_path))
+            stack.callback(process.kill)
+            assert process.stderr is not None
+            return process, process.stderr.readline().split()[3]
+
+        yield started
 
 
 @pytest.fixture
@@ -151,12 +168,10 @@ def test_a_port_in_use_is_one_sentence(broker: Broker, tmp_path: Path) -> None:
             Tap(asked, say=print)
 
 
-def test_the_command_records_until_it_is_interrupted(broker: Broker, topic: str, tmp_path: Path) -> None:
-    addresses = broker.addresses
-    options = ("--broker", addresses.service_url, "--admin", addresses.admin_url, "--history", "history")
-    process = start("tap", "tap", "--listen", f"{HOST}:0", *options, folder=tmp_path)
-    assert process.stderr is not None
-    url = process.stderr.readline().split()[3]
+def test_the_command_records_until_it_is_interrupted(
+    broker: Broker, tap: Callable[..., tuple[subprocess.Popen[str], str]], topic: str, tmp_path: Path
+) -> None:
+    process, url = tap("--admin", broker.addresses.admin_url)
     subprocess.run([sys.executable, "-m", "tests.tap.application", url, topic, "Exclusive"], check=True)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=TIMEOUT_S)
@@ -166,11 +181,10 @@ def test_the_command_records_until_it_is_interrupted(broker: Broker, topic: str,
     assert random_histories.broken_in(judged(random_histories.read(tmp_path / "history"))) == set()
 
 
-def test_what_was_written_before_a_kill_can_be_judged(broker: Broker, topic: str, tmp_path: Path) -> None:
-    options = ("--broker", broker.addresses.service_url, "--history", "history")
-    process = start("tap", "tap", "--listen", f"{HOST}:0", *options, folder=tmp_path)
-    assert process.stderr is not None
-    url = process.stderr.readline().split()[3]
+def test_what_was_written_before_a_kill_can_be_judged(
+    tap: Callable[..., tuple[subprocess.Popen[str], str]], topic: str, tmp_path: Path
+) -> None:
+    process, url = tap()
     client = pulsar.Client(url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull))
     producer = client.create_producer(topic)
 
