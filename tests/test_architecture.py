@@ -29,6 +29,7 @@ LARGE = {
     "conformance/lockstep/real.py": "one match over all operations",
     "conformance/verdicts.py": "all verdicts, and their JSON",
     "model": "the operations, the outcomes and the judgement, beside a package for each document",
+    "model/deviations/chunking": "a file for each deviation",
     "model/deviations/cursors": "a file for each deviation",
     "model/deviations/key_shared": "a file for each deviation",
     "model/deviations/replication": "a file for each deviation",

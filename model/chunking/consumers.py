@@ -104,13 +104,8 @@ def _digests(topic: ChunkTopic) -> dict[tuple[str, int], str]:
 
 
 def is_exempt(state: Chunking, subscription_id: SubscriptionId, message: AssembledMessage) -> bool:
-    """Whether a message may arrive late.
-
-    Its chunks were delayed, or by a known deviation the log lost some of them, or has some twice.
-    """
-    deviating = state.topics[subscription_id.topic].deviating
-    is_delayed = not state.subscriptions[subscription_id].delayed.isdisjoint(message.positions)
-    return is_delayed or (message.producer, message.sequence_id) in deviating
+    """Whether a message may arrive late, because its chunks were delayed."""
+    return not state.subscriptions[subscription_id].delayed.isdisjoint(message.positions)
 
 
 def _in_order(state: Chunking, subscription_id: SubscriptionId, name: str, pairs: Pairs) -> Judged:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from model.chunking.state import AssembledMessage, Chunking, ChunkTopic, SentMessage, TrackedConsumer
 from model.log import Position
+from model.traffic import LoggedPart
 from model.vocabulary import SubscriptionId
 
 
@@ -16,6 +17,22 @@ class NotRefused:
 
     message: SentMessage
     earlier: Sequence[SentMessage]
+
+
+@dataclass(frozen=True, slots=True)
+class LogDiffers:
+    """The ``entries`` of a producer in the log do not follow from its sends."""
+
+    topic: ChunkTopic
+    producer: str
+    entries: Sequence[LoggedPart]
+
+
+@dataclass(frozen=True, slots=True)
+class NotWhole(LogDiffers):
+    """The log does not have all chunks of a message that its client confirmed."""
+
+    sequence_id: int
 
 
 @dataclass(frozen=True, slots=True)

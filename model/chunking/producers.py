@@ -13,7 +13,7 @@ from model.chunking import sends, stored_chunks
 from model.chunking.sends import TOO_LARGE
 from model.chunking.state import Act, Chunking, ChunkingProducer, ChunkTopic, Reloaded, SentMessage
 from model.events import Answer, ChunkRate, Duplicate, Refused, Sent, Stored
-from model.judgement import Allowed, Broken
+from model.judgement import HOLDS, Allowed, Broken, all_of
 from model.operations import ReadChunkRate
 from model.payloads import digest_of, payload_of
 from model.rules.catalogue import carries
@@ -99,42 +99,23 @@ def _others_unloaded(state: Chunking, session: Session) -> Chunking:
 # -------------------------------------------------------------------------------------------------------------- the log
 
 
-def log_read(state: Chunking, name: str, entries: Sequence[LoggedPart], known: frozenset[str]) -> Judged:
+def log_read(state: Chunking, name: str, entries: Sequence[LoggedPart]) -> Judged:
     """The log follows from the commands that the broker received, and has every confirmed message completely."""
     topic = state.topics[name]
-    exercised, deviating = set[str](), set[tuple[str, int]]()
-    deviations: tuple[str, ...] = ()
     for producer_name in sorted({entry.producer for entry in entries} - topic.producers.keys()):
         return Broken("CHUNK-03", f"the log has entries of producer {producer_name}, which sent none", None, "broker")
-    for producer_name, producer in topic.producers.items():
-        own = [entry for entry in entries if entry.producer == producer_name]
-        judged = _of_producer(topic, producer_name, producer, own, known)
-        if isinstance(judged, Broken):
-            return judged
-        deviations += judged
-        if judged:
-            deviating |= {(producer_name, number) for number in stored_chunks.in_part_or_twice(own)}
-        exercised |= exercised_by(topic, producer, own)
+    of_each = {one: [entry for entry in entries if entry.producer == one] for one in topic.producers}
+    exercised = set().union(*(exercised_by(topic, topic.producers[one], own) for one, own in of_each.items()))
     exercised |= {"CHUNK-03"} if _is_interleaved(entries) else set()
-    after = replace(topic, log=tuple(entries), deviating=topic.deviating | deviating)
-    return Allowed(state.with_topic(name, after), tuple(sorted(exercised)), deviations)
+    judged = all_of(_of_producer(topic, one, own) for one, own in of_each.items())
+    after = state.with_topic(name, replace(topic, log=tuple(entries)))
+    return judged.then(lambda _: Allowed(after, tuple(sorted(exercised))))
 
 
-def _of_producer(
-    topic: ChunkTopic, name: str, producer: ChunkingProducer, own: Sequence[LoggedPart], known: frozenset[str]
-) -> tuple[str, ...] | Broken:
-    explained = stored_chunks.explanation(topic, name, producer, own, known)
-    if isinstance(explained, Broken):
-        return explained
-    unknown = tuple(deviation for deviation in explained if deviation not in known)
-    if unknown:
-        listed = ", ".join(str(entry.part) for entry in own)
-        return stored_chunks.broken_by(unknown, f"the log has these entries of producer {name}: {listed}")
-    broken = sends.stored(topic, name, producer, own)
-    if broken is None:
-        lost = stored_chunks.maybe_lost(explained, producer.acts)
-        broken = sends.confirmed_is_whole(topic, name, producer, own, lost=lost)
-    return explained if broken is None else broken
+def _of_producer(topic: ChunkTopic, name: str, own: Sequence[LoggedPart]) -> Allowed[None] | Broken:
+    stored = sends.stored(topic, name, topic.producers[name], own) or HOLDS
+    followed = stored_chunks.judged(topic, name, own)
+    return followed.then(lambda _: stored).then(lambda _: sends.confirmed_are_whole(topic, name, own))
 
 
 def exercised_by(topic: ChunkTopic, producer: ChunkingProducer, own: Sequence[LoggedPart]) -> set[str]:

@@ -7,11 +7,11 @@ that assembles them verifies the bytes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from model.chunking.chunks import room, split
-from model.chunking.evidence import NotRefused
+from model.chunking.evidence import NotRefused, NotWhole
 from model.chunking.state import ChunkingProducer, ChunkTopic, SentMessage
 from model.chunking.stored_chunks import wholes
 from model.judgement import HOLDS, Allowed, Broken, all_of
@@ -133,19 +133,15 @@ def _as_it_should_be(topic: ChunkTopic, name: str, asked: SentMessage, whole: Se
 
 
 @carries("CHUNK-03", "CHUNK-13")
-def confirmed_is_whole(
-    topic: ChunkTopic,
-    name: str,
-    producer: ChunkingProducer,
-    entries: Sequence[LoggedPart],
-    *,
-    lost: Collection[int] = (),
-) -> Broken | None:
-    """Every confirmed message is complete in the log, except those that the broker may have ``lost`` by a deviation."""
-    there = {whole[0].part.sequence_id for whole in wholes(entries)}.union(lost)
-    for asked in producer.asked:
+def confirmed_are_whole(topic: ChunkTopic, name: str, entries: Sequence[LoggedPart]) -> Allowed[None] | Broken:
+    """Every confirmed message is complete in the log."""
+    there = {whole[0].part.sequence_id for whole in wholes(entries)}
+    rule = "CHUNK-13" if topic.deduplication else "CHUNK-03"
+    found = []
+    for asked in topic.producers[name].asked:
         if asked.is_confirmed and not asked.is_crafted and asked.sequence_id not in there:
-            rule = "CHUNK-13" if topic.deduplication else "CHUNK-03"
-            because = f"the client of {name} confirmed message {asked.sequence_id} without all of its chunks in the log"
-            return _by_client(rule, f"{because}, although the broker stored every chunk that it received")
-    return None
+            what = f"the client of {name} confirmed message {asked.sequence_id} without all of its chunks in the log"
+            broken = _by_client(rule, f"{what}, although the broker stored every chunk that it received")
+            evidence = NotWhole(topic, name, entries, asked.sequence_id)
+            found.append(replace(broken, evidence=evidence).passing_to(None))
+    return all_of(found)

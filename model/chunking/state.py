@@ -68,8 +68,6 @@ class ChunkTopic:
     deduplication: bool
     producers: Mapping[str, ChunkingProducer] = field(default_factory=dict)
     log: tuple[LoggedPart, ...] = ()
-    deviating: frozenset[tuple[str, int]] = frozenset()
-    """The messages whose chunks a known deviation lost or stored again, by producer and sequence id."""
     look_ahead: LookAhead = NO_LIMITS
     drains: bool = True
     """Whether Key_Shared subscriptions have draining hashes, unlike those of the classic implementation."""

@@ -2,7 +2,7 @@
 
 The entries of a producer are in the order of its sends, and confirmed entries are at their positions. When a connection
 ended, sends in flight may be missing from some send on. With deduplication, :mod:`model.chunking.deduplication` decides
-which chunks are stored and which are duplicates, by the document or by a known deviation that explains the log.
+which chunks are stored and which are duplicates.
 
 There are few possible states: how much of the log is explained, and the broker's knowledge of the producer.
 """
@@ -10,34 +10,18 @@ There are few possible states: how much of the log is explained, and the broker'
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from model.chunking.chunks import Chunk
 from model.chunking.deduplication import ChunkJudgement, Known, judge, recovered_known, remember
-from model.chunking.state import Act, ChunkingProducer, ChunkTopic, Reloaded
+from model.chunking.evidence import LogDiffers
+from model.chunking.state import Act, ChunkTopic, Reloaded
 from model.chunking.variants import DOCUMENT, ChunksVariant
-from model.excuses import DEVIATIONS
-from model.excuses.chunking import (
-    CHUNK_EACH_DEDUPLICATED,
-    CHUNK_ONLY_LAST_DEDUPLICATED,
-    CHUNK_RECOVERY_COUNTS_UNFINISHED,
-)
-from model.judgement import Broken
+from model.judgement import HOLDS, Allowed, Broken
 from model.log import Position
 from model.rules.catalogue import carries
 from model.traffic import Life, LoggedPart, Part
-
-BROKER_HYPOTHESES: tuple[tuple[tuple[str, ...], ChunksVariant], ...] = (
-    ((), DOCUMENT),
-    ((CHUNK_ONLY_LAST_DEDUPLICATED,), ChunksVariant(only_last_deduplicated=True)),
-    (
-        (CHUNK_RECOVERY_COUNTS_UNFINISHED, CHUNK_ONLY_LAST_DEDUPLICATED),
-        ChunksVariant(only_last_deduplicated=True, recovery_counts_unfinished=True),
-    ),
-    ((CHUNK_EACH_DEDUPLICATED,), ChunksVariant(each_deduplicated=True)),
-)
-"""The hypotheses on a broker with deduplication: the document first, then known deviations."""
 
 NEVER = ChunksVariant(never_judged=True)
 """A broker without deduplication."""
@@ -51,36 +35,17 @@ class LogProgress:
     known: Known
 
 
-def explanation(
-    topic: ChunkTopic, name: str, producer: ChunkingProducer, entries: Sequence[LoggedPart], known: frozenset[str]
-) -> tuple[str, ...] | Broken:
-    """The deviations that explain this producer's entries in the log by its sends; none if it follows the document."""
-    hypotheses = BROKER_HYPOTHESES if topic.deduplication else (((), NEVER),)
-    for deviations, variant in sorted(hypotheses, key=lambda one: len(set(one[0]) - known)):
-        if _is_explained(name, producer.acts, entries, variant):
-            return deviations
-    return _diagnose(topic, name, producer, entries)
+def judged(topic: ChunkTopic, name: str, entries: Sequence[LoggedPart]) -> Allowed[None] | Broken:
+    """This producer's entries in the log follow from its sends."""
+    variant = DOCUMENT if topic.deduplication else NEVER
+    if is_explained(topic, name, entries, variant):
+        return HOLDS
+    return replace(_diagnose(topic, name, entries), evidence=LogDiffers(topic, name, entries)).passing_to(None)
 
 
-def maybe_lost(deviations: Collection[str], acts: Sequence[Act]) -> frozenset[int]:
-    """The messages that a broker with these deviations may confirm without all their chunks, by sequence id."""
-    unfinished = set[int]()
-    if CHUNK_EACH_DEDUPLICATED in deviations:
-        unfinished |= _split(acts)
-    if CHUNK_RECOVERY_COUNTS_UNFINISHED in deviations:
-        last = max((number for number, act in enumerate(acts) if isinstance(act, Reloaded)), default=0)
-        unfinished |= _split(acts[:last])
-    return frozenset(unfinished)
-
-
-def _split(acts: Sequence[Act]) -> set[int]:
-    """The messages of which a chunk before the last one was sent."""
-    return {send.sequence_id for act in acts if isinstance(act, Life) for send in act.sends if not send.is_last}
-
-
-def broken_by(deviations: tuple[str, ...], what: str) -> Broken:
-    """The violation if the first of these deviations is not known."""
-    return DEVIATIONS[deviations[0]].broken(what)
+def is_explained(topic: ChunkTopic, name: str, entries: Sequence[LoggedPart], variant: ChunksVariant) -> bool:
+    """Whether a broker of this kind may have these entries of a producer."""
+    return _is_explained(name, topic.producers[name].acts, entries, variant)
 
 
 @carries("CHUNK-03", "CHUNK-13")
@@ -173,10 +138,11 @@ def in_part_or_twice(entries: Sequence[LoggedPart]) -> frozenset[int]:
     return frozenset(part.sequence_id for part, n in copies.items() if n > 1 or part.sequence_id not in complete)
 
 
-def _diagnose(topic: ChunkTopic, name: str, producer: ChunkingProducer, entries: Sequence[LoggedPart]) -> Broken:
-    lives = [act for act in producer.acts if isinstance(act, Life)]
+def _diagnose(topic: ChunkTopic, name: str, entries: Sequence[LoggedPart]) -> Broken:
+    acts = topic.producers[name].acts
+    lives = [act for act in acts if isinstance(act, Life)]
     sends = [send for life in lives for send in life.sends]
-    has_again = max(Counter(sends).values(), default=0) > 1 or any(isinstance(act, Reloaded) for act in producer.acts)
+    has_again = max(Counter(sends).values(), default=0) > 1 or any(isinstance(act, Reloaded) for act in acts)
     rule = "CHUNK-13" if topic.deduplication and has_again else "CHUNK-03"
     return Broken(rule, _why(name, lives, sends, entries), None, "broker")
 

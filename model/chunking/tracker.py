@@ -59,10 +59,8 @@ Judged = Allowed[Chunking] | Broken
 Sessions = Mapping[str, Session]
 
 
-def judge(
-    state: Chunking, sessions: Sessions, operation: AnyOperation, outcome: AnyOutcome, known: frozenset[str]
-) -> Judged:
-    """The possible states after this operation and outcome. An unknown deviation breaks its rule."""
+def judge(state: Chunking, sessions: Sessions, operation: AnyOperation, outcome: AnyOutcome) -> Judged:
+    """The possible states after this operation and outcome."""
     match operation, outcome:
         case CreateTopic(topic), Created(limit_bytes=int() as limit_bytes):
             made = ChunkTopic(
@@ -80,12 +78,12 @@ def judge(
         case ReadChunkRate(session=session), ChunkRate():
             return producers.rate_read(state, sessions[session], operation, outcome)
         case ReadLog(topic), LogRead(parts=parts):
-            return producers.log_read(state, topic, parts, known)
+            return producers.log_read(state, topic, parts)
         case _:
-            return _of_subscription(state, operation, outcome, known)
+            return _of_subscription(state, operation, outcome)
 
 
-def _of_subscription(state: Chunking, operation: AnyOperation, outcome: AnyOutcome, known: frozenset[str]) -> Judged:
+def _of_subscription(state: Chunking, operation: AnyOperation, outcome: AnyOutcome) -> Judged:
     if isinstance(outcome, Subscribed | DueReceived) and outcome.drains is not None and operation.topic is not None:
         topic = operation.topic
         state = state.with_topic(topic, replace(state.topics[topic], drains=outcome.drains))
@@ -93,7 +91,7 @@ def _of_subscription(state: Chunking, operation: AnyOperation, outcome: AnyOutco
         case Subscribe(), Subscribed():
             return Allowed(_subscribed(state, operation))
         case ReceiveDue(topic, subscription), DueReceived(traffic=traffic, log=log):
-            logged = producers.log_read(state, topic, log, known)
+            logged = producers.log_read(state, topic, log)
             return logged.then(lambda now: consumers.gathered(now, SubscriptionId(topic, subscription), traffic))
         case Acknowledge() | Nack(), Acknowledged() | RedeliveryRequested():
             return acks.requested(state, operation, outcome)

@@ -80,7 +80,7 @@ EXPLANATIONS: dict[str, Explanation] = {
 """Those that have a file, by name. Of several that explain the same, the first one names it: the narrowest cause."""
 
 BY_DOCUMENT: dict[str, tuple[Deviation, ...]] = {
-    document: entries + tuple(one.entry for one in _BY_DOCUMENT.get(document, ()))
+    document: (*entries, *(one.entry for one in _BY_DOCUMENT.get(document, ()) if one.entry not in entries))
     for document, entries in excuses.BY_DOCUMENT.items()
 }
 

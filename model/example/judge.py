@@ -435,7 +435,7 @@ def _is_chunked(state: Example, operation: AnyOperation) -> bool:
 def _of_chunked_topic(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
     if isinstance(operation, OpenProducer) and isinstance(outcome, Opened):
         state = state.with_session(operation.session, session_of(operation))
-    judged = chunking_tracker.judge(state.chunking, state.sessions, operation, outcome, state.known)
+    judged = chunking_tracker.judge(state.chunking, state.sessions, operation, outcome)
     return judged.then(lambda after: Allowed(replace(state, chunking=after)))
 
 

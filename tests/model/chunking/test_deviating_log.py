@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from model.chunking import producers
-from model.chunking.state import Act, Chunking, ChunkingProducer, ChunkTopic, Reloaded, SentMessage
-from model.deviations import DEVIATIONS
-from model.excuses.chunking import (
-    CHUNK_EACH_DEDUPLICATED,
-    CHUNK_ONLY_LAST_DEDUPLICATED,
-    CHUNK_RECOVERY_COUNTS_UNFINISHED,
-)
+from model.chunking.state import Act, ChunkingProducer, ChunkSubscription, ChunkTopic, Reloaded, SentMessage
+from model.events import LogRead
+from model.example import Example
+from model.explain import judge
 from model.judgement import Allowed, Broken
-from tests.model.chunking.histories import PRODUCER, life, logged
+from model.operations import ReadLog
+from tests.model.chunking.histories import (
+    PRODUCER,
+    SUBSCRIPTION_ID,
+    allowed,
+    at,
+    broken,
+    digest,
+    entries,
+    example,
+    joined,
+    life,
+    logged,
+    looked,
+)
 
 ALL = "a0/2 a1/2"
 EACH: tuple[str, list[Act]] = "a0/2", [life(f"{ALL}", [0, None])]
@@ -25,35 +37,46 @@ RELOADED: tuple[str, list[Act]] = (
 """The first chunk of message a is stored, and both are sent again. Of b only the first one is sent."""
 
 
-def log_read(log: str, acts: list[Act], confirmed: str) -> Allowed[Chunking] | Broken:
+def log_read(log: str, acts: list[Act], confirmed: str) -> Allowed[Example] | Broken:
     """The verdict on a log if the client confirmed these messages to its application."""
-    asked = tuple(SentMessage(sequence_id=ord(one), digest="", size_bytes=2, is_confirmed=True) for one in confirmed)
-    producer = ChunkingProducer(asked, tuple(acts))
-    state = Chunking({"t": ChunkTopic(1, deduplication=True, producers={PRODUCER: producer})})
-    return producers.log_read(state, "t", logged(log), frozenset(DEVIATIONS))
+    asked = tuple(
+        SentMessage(sequence_id=ord(one), digest=digest(one), size_bytes=2, is_confirmed=True) for one in confirmed
+    )
+    topic = ChunkTopic(1, deduplication=True, producers={PRODUCER: ChunkingProducer(asked, tuple(acts))})
+    return judge(example(topic), ReadLog("t"), LogRead((), parts=logged(log)))
 
 
 @pytest.mark.parametrize(
-    ("history", "not_stored", "deviations"),
+    ("history", "not_stored", "deviation"),
     [
-        (EACH, "x", {CHUNK_EACH_DEDUPLICATED}),
-        (AGAIN, "b", {CHUNK_ONLY_LAST_DEDUPLICATED}),
-        (RELOADED, "b", {CHUNK_RECOVERY_COUNTS_UNFINISHED, CHUNK_ONLY_LAST_DEDUPLICATED}),
+        (EACH, "x", "chunk-each-deduplicated"),
+        (AGAIN, "b", "chunk-only-last-deduplicated"),
+        (RELOADED, "b", "chunk-recovery-counts-unfinished"),
     ],
     ids=["each deduplicated", "only the last deduplicated", "counted by the recovery"],
 )
 def test_a_confirmed_message_that_no_deviation_lost_is_complete_in_the_log(
-    history: tuple[str, list[Act]], not_stored: str, deviations: set[str]
+    history: tuple[str, list[Act]], not_stored: str, deviation: str
 ) -> None:
-    allowed = log_read(*history, confirmed="a")
-    assert isinstance(allowed, Allowed)
-    assert set(allowed.deviations) == deviations
-    broken = log_read(*history, confirmed=f"a{not_stored}")
-    assert isinstance(broken, Broken)
-    assert (broken.rule, broken.deviation, broken.side) == ("CHUNK-13", None, "client")
+    assert set(allowed(log_read(*history, confirmed="a")).deviations) == {deviation}
+    assert broken(log_read(*history, confirmed=f"a{not_stored}")) == ("CHUNK-13", None, "client")
 
 
-def test_only_the_messages_that_a_deviation_affects_may_be_delivered_late() -> None:
-    allowed = log_read("a0/2 a0/2 a1/2 x", [life("a0/2", [0]), life(f"{ALL} x", [1, 2, 3])], confirmed="a")
-    assert isinstance(allowed, Allowed)
-    assert allowed.state.topics["t"].deviating == {(PRODUCER, ord("a"))}
+@pytest.mark.parametrize(("late", "is_explained"), [("a", True), ("b", False)])
+def test_only_the_messages_that_a_deviation_affects_may_be_delivered_late(late: str, *, is_explained: bool) -> None:
+    log = "a0/2 a0/2 a1/2 b0/2 b1/2 x"
+    acts: list[Act] = [life("a0/2", [0]), life("a0/2 a1/2 b0/2 b1/2 x", [1, 2, 3, 4, 5])]
+    read = allowed(log_read(log, acts, confirmed="ab")).state
+    topic = read.chunking.topics["t"]
+    asked = SentMessage(sequence_id=ord("x"), digest=digest("x"), size_bytes=1)
+    producer = replace(topic.producers[PRODUCER], asked=(*topic.producers[PRODUCER].asked, asked))
+    state = joined(replace(read, chunking=read.chunking.with_producer("t", PRODUCER, producer)), "c")
+    delivered = ChunkSubscription(delivered={PRODUCER: ord("x")}, seen=frozenset({(PRODUCER, ord("x"))}))
+    numbers = (1, 2) if late == "a" else (3, 4)
+    rest = frozenset(at(number) for number in range(6) if number not in numbers)
+    chunking = state.chunking.with_subscription(SUBSCRIPTION_ID, replace(delivered, acknowledged=rest))
+    judged = looked(replace(state, chunking=chunking), c=entries(log, *numbers))
+    if is_explained:
+        assert "chunk-only-last-deduplicated" in allowed(judged).deviations
+    else:
+        assert broken(judged)[:2] == ("CHUNK-05", None)

@@ -215,7 +215,7 @@ def test_the_owner_of_a_chunked_topic_decides_its_implementation_of_key_shared(*
         (ReceiveDue("t", "s"), DueReceived(), drains),
         (ReceiveDue("t", "s"), DueReceived(drains=not drains), not drains),
     ):
-        judged = judge(state, {}, operation, outcome, frozenset())
+        judged = judge(state, {}, operation, outcome)
         assert isinstance(judged, Allowed)
         state = judged.state
         assert state.topics["t"].drains is expected

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from model.chunking import acks, consumers, deliveries
 from model.chunking.state import Chunking, ChunkingProducer, ChunkSubscription, ChunkTopic, SentMessage, TrackedConsumer
 from model.events import UnacknowledgedRead
@@ -17,12 +15,12 @@ SUBSCRIPTION_ID = SubscriptionId("t", "s")
 X, Y = ord("x"), ord("y")
 
 
-def topic(*, deviating: frozenset[tuple[str, int]] = frozenset()) -> ChunkTopic:
+def topic() -> ChunkTopic:
     """A topic whose producer sent x and y, in this order."""
     asked = tuple(
         SentMessage(sequence_id=one, digest=digest(chr(one)), size_bytes=1, is_confirmed=True) for one in (X, Y)
     )
-    return ChunkTopic(100, False, {PRODUCER: ChunkingProducer(asked)}, logged("x y"), deviating)
+    return ChunkTopic(100, False, {PRODUCER: ChunkingProducer(asked)}, logged("x y"))
 
 
 def unacknowledged_read(subscription: ChunkSubscription, *positions: Position) -> Allowed[Chunking] | Broken:
@@ -56,9 +54,7 @@ def test_a_kill_may_lose_any_ack_once() -> None:
     assert isinstance(unacknowledged_read(acked_again, at(0), at(1)), Broken)
 
 
-def late(
-    subscription: ChunkSubscription, *, deviating: frozenset[tuple[str, int]] = frozenset()
-) -> Allowed[Chunking] | Broken:
+def late(subscription: ChunkSubscription) -> Allowed[Chunking] | Broken:
     """The verdict if x is delivered for the first time when y was delivered already, to a client with a limit."""
     consumer = TrackedConsumer(
         topic="t",
@@ -66,7 +62,7 @@ def late(
         kind="Exclusive",
         client=deliveries.fresh(pending=5, acks_discarded=False),
     )
-    state = Chunking({"t": topic(deviating=deviating)}, {"c": consumer}, {SUBSCRIPTION_ID: subscription})
+    state = Chunking({"t": topic()}, {"c": consumer}, {SUBSCRIPTION_ID: subscription})
     traffic = Traffic("c", dispatched("x"), given("x@0"))
     return consumers.gathered(state, SUBSCRIPTION_ID, (traffic,))
 
@@ -80,12 +76,6 @@ def test_a_limit_on_pending_messages_is_no_excuse_as_long_as_nothing_was_put_off
     broken = late(DELIVERED)
     assert isinstance(broken, Broken)
     assert broken.rule == "CHUNK-05"
-
-
-@pytest.mark.parametrize(("message", "is_exempt"), [((PRODUCER, X), True), ((PRODUCER, Y), False), (("q", X), False)])
-def test_a_deviating_log_excuses_the_order_of_its_message_only(message: tuple[str, int], is_exempt: bool) -> None:
-    judged = late(DELIVERED, deviating=frozenset({message}))
-    assert isinstance(judged, Allowed) is is_exempt
 
 
 def test_a_message_that_was_put_off_may_come_late() -> None:

@@ -17,14 +17,9 @@ from model.chunking.state import (
     SentMessage,
 )
 from model.chunking.variants import DOCUMENT, ChunksVariant
-from model.deviations import DEVIATIONS
+from model.deviations import DEVIATIONS, chunk_logs
 from model.events import Answer, Done, Duplicate, Refused, Sent, Stored, Unknown
 from model.example import Example
-from model.excuses.chunking import (
-    CHUNK_EACH_DEDUPLICATED,
-    CHUNK_ONLY_LAST_DEDUPLICATED,
-    CHUNK_RECOVERY_COUNTS_UNFINISHED,
-)
 from model.explain import judge
 from model.judgement import Allowed, Broken
 from model.operations import Send, Unload
@@ -62,60 +57,67 @@ from tests.model.chunking.histories import (
 PLAIN, DEDUPLICATING = ChunkTopic(100, deduplication=False), ChunkTopic(100, deduplication=True)
 ALL = "a0/2 a1/2"
 IN_PARALLEL = "redelivery-reads-in-parallel"
+ONLY_LAST, EACH = "chunk-only-last-deduplicated", "chunk-each-deduplicated"
+RECOVERY = "chunk-recovery-counts-unfinished"
 
 
-def explanation(topic: ChunkTopic, log: str, *acts: object) -> tuple[str, ...] | str:
-    """The deviations that explain a log, or the rule that it breaks."""
+KINDS = {"": DOCUMENT, ONLY_LAST: chunk_logs.ONLY_LAST, RECOVERY: chunk_logs.RECOVERY_COUNTS, EACH: chunk_logs.EACH}
+
+
+def explanation(topic: ChunkTopic, log: str, *acts: object) -> str:
+    """The deviation of the first broker that explains a log, none if it is the documented one, or the broken rule."""
     producer = ChunkingProducer(acts=acts)  # type: ignore[arg-type]
-    found = stored_chunks.explanation(topic, "p", producer, logged(log), frozenset())
-    return found.rule if isinstance(found, Broken) else found
+    topic, own = replace(topic, producers={"p": producer}), logged(log)
+    judged = stored_chunks.judged(topic, "p", own)
+    explaining = [name for name, kind in KINDS.items() if stored_chunks.is_explained(topic, "p", own, kind)]
+    if isinstance(judged, Allowed):
+        return ""
+    return explaining[0] if explaining and topic.deduplication else judged.rule
 
 
 @pytest.mark.parametrize(
     ("log", "acts", "found"),
     [
-        (f"{ALL} x", [life(f"{ALL} x", [0, 1, 2])], ()),
-        ("a0/2", [life(ALL, [0])], ()),
-        ("", [life(ALL, [])], ()),
-        (f"a0/2 {ALL}", [life("a0/2", []), life(ALL, [1, 2])], ()),
-        (ALL, [life("a0/2", []), life(ALL, [0, 1])], ()),
+        (f"{ALL} x", [life(f"{ALL} x", [0, 1, 2])], ""),
+        ("a0/2", [life(ALL, [0])], ""),
+        ("", [life(ALL, [])], ""),
+        (f"a0/2 {ALL}", [life("a0/2", []), life(ALL, [1, 2])], ""),
+        (ALL, [life("a0/2", []), life(ALL, [0, 1])], ""),
         ("a1/2 a0/2", [life(ALL, [1, 0])], "CHUNK-03"),
         ("a0/2", [life(ALL, [0, 1])], "CHUNK-03"),
         (f"{ALL} x", [life(ALL, [0, 1])], "CHUNK-03"),
         ("a1/2", [life(ALL, [])], "CHUNK-03"),
     ],
 )
-def test_a_log_without_deduplication_has_the_sent_chunks_in_order(
-    log: str, acts: list[object], found: tuple[str, ...] | str
-) -> None:
+def test_a_log_without_deduplication_has_the_sent_chunks_in_order(log: str, acts: list[object], found: str) -> None:
     assert explanation(PLAIN, log, *acts) == found
 
 
 @pytest.mark.parametrize(
     ("log", "acts", "found"),
     [
-        (ALL, [life(ALL, [0, 1]), life(ALL, [None, None])], ()),
-        (ALL, [life("a0/2", [0]), life(ALL, [None, 1])], ()),
-        (ALL, [life("a0/2", [0]), Reloaded(), life(ALL, [None, 1])], ()),
-        (f"a0/2 {ALL}", [life("a0/2", [0]), life(ALL, [1, 2])], (CHUNK_ONLY_LAST_DEDUPLICATED,)),
-        (f"{ALL} a0/2", [life(ALL, [0, 1]), life(ALL, [2, None])], (CHUNK_ONLY_LAST_DEDUPLICATED,)),
+        (ALL, [life(ALL, [0, 1]), life(ALL, [None, None])], ""),
+        (ALL, [life("a0/2", [0]), life(ALL, [None, 1])], ""),
+        (ALL, [life("a0/2", [0]), Reloaded(), life(ALL, [None, 1])], ""),
+        (f"a0/2 {ALL}", [life("a0/2", [0]), life(ALL, [1, 2])], ONLY_LAST),
+        (f"{ALL} a0/2", [life(ALL, [0, 1]), life(ALL, [2, None])], ONLY_LAST),
         (
             "a0/2 a0/2",
             [life("a0/2", [0]), Reloaded(), life(ALL, [1, None])],
-            (CHUNK_RECOVERY_COUNTS_UNFINISHED, CHUNK_ONLY_LAST_DEDUPLICATED),
+            RECOVERY,
         ),
         (
             f"a0/2 {ALL} b0/2 b0/2",
             [life("a0/2", [0]), Reloaded(), life(f"{ALL} b0/2", [1, 2, 3]), Reloaded(), life("b0/2 b1/2", [4, None])],
-            (CHUNK_RECOVERY_COUNTS_UNFINISHED, CHUNK_ONLY_LAST_DEDUPLICATED),
+            RECOVERY,
         ),
-        ("a0/2", [life(ALL, [0, None])], (CHUNK_EACH_DEDUPLICATED,)),
+        ("a0/2", [life(ALL, [0, None])], EACH),
         (f"{ALL} a0/2 a1/2", [life(ALL, [0, 1]), life(ALL, [2, 3])], "CHUNK-13"),
         ("a0/2 a0/2", [life("a0/2", [0]), life(ALL, [1, None])], "CHUNK-13"),
     ],
 )
 def test_with_deduplication_each_chunk_is_stored_once_or_a_deviation_is_named(
-    log: str, acts: list[object], found: tuple[str, ...] | str
+    log: str, acts: list[object], found: str
 ) -> None:
     assert explanation(DEDUPLICATING, log, *acts) == found
 
@@ -219,10 +221,10 @@ def test_a_full_queue_refuses_a_message_only_after_one_that_was_too_large() -> N
 
 def test_a_confirmed_message_is_complete_in_the_log() -> None:
     asked = SentMessage(sequence_id=ord("a"), digest="", size_bytes=2, is_confirmed=True)
-    producer = ChunkingProducer(asked=(asked,))
-    assert sends.confirmed_is_whole(PLAIN, "p", producer, logged(ALL)) is None
-    broken = sends.confirmed_is_whole(DEDUPLICATING, "p", producer, logged("a0/2"))
-    assert broken is not None
+    producers = {"p": ChunkingProducer(asked=(asked,))}
+    assert isinstance(sends.confirmed_are_whole(replace(PLAIN, producers=producers), "p", logged(ALL)), Allowed)
+    broken = sends.confirmed_are_whole(replace(DEDUPLICATING, producers=producers), "p", logged("a0/2"))
+    assert isinstance(broken, Broken)
     assert (broken.rule, broken.side) == ("CHUNK-13", "client")
 
 
