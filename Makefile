@@ -13,11 +13,12 @@ TRUST = $(if $(or $(PIP_CERT),$(shell $(BIN)/python -m pip config get global.cer
 # Images often switch byte code off. Each of the suite's processes would compile all that it imports: a second of two.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: check test test-all test-docs test-container quality lint docs requirements proto clean setup setup-spark setup-test
+.PHONY: check test test-all test-docs test-container quality lint docs requirements proto clean setup setup-spark setup-test setup-verify
 
 setup: $(VENV)/.run
 setup-spark: $(VENV)/.spark
 setup-test: $(VENV)/.test
+setup-verify: $(VENV)/.verify
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -36,7 +37,12 @@ $(VENV)/.run: requirements/run.txt requirements/java.txt pyproject.toml | $(VENV
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/java.txt; }
 	@touch $@
 
-# Only `verify` needs these 400 MB; `check` does not.
+$(VENV)/.verify: requirements/verify.txt $(VENV)/.run
+	@echo "== installing what \`pulsar-conformance verify --engine local\` needs (pinned by hash)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/verify.txt
+	@touch $@
+
+# Only `verify` on Spark needs these 400 MB; `check` does not.
 $(VENV)/.spark: requirements/spark.txt $(VENV)/.run
 	@echo "== installing Spark for \`pulsar-conformance verify\` (pinned by hash)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/spark.txt
@@ -95,7 +101,7 @@ docs: $(VENV)/.run
 	@$(BIN)/python -m conformance.documentation docs
 
 requirements: $(VENV)/.test
-	@for name in pip run spark test java release; do \
+	@for name in pip run spark test verify java release; do \
 		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 			--no-emit-index-url --no-emit-find-links requirements/$$name.in --allow-unsafe -o requirements/$$name.txt; done
 

@@ -1,4 +1,4 @@
-"""``verify``: the invariants over histories of any length, on Spark."""
+"""``verify``: the invariants over histories of any length, on Spark or on this machine alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from rich.console import Console
 
@@ -20,8 +20,9 @@ from model.rules.catalogue import Rule
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from conformance.pipeline.spark_engine import SparkEngine
     from conformance.pipeline.topic import VerificationSetting
-    from conformance.pipeline.verdict import Verification
+    from conformance.pipeline.verdict import Engine, Verification
 
 SO_FAR = "So far; the event that explains another one may be in a later file:"
 AT_THE_END = "At the end:"
@@ -29,7 +30,13 @@ AT_THE_END = "At the end:"
 SETTLED_S = 120.0
 """The default time without a new file after which a followed history counts as complete."""
 
-NEEDED = ("pyspark", "pyarrow", "numpy", "pandas")
+EngineName = Literal["spark", "local"]
+NEEDED: Final[dict[EngineName, tuple[str, ...]]] = {
+    "spark": ("pyspark", "pyarrow", "numpy", "pandas"),
+    "local": ("pyarrow", "numpy"),
+}
+EXTRAS: Final[dict[EngineName, str]] = {"spark": "spark", "local": "verify"}
+"""The extra of the package that has what an engine needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,38 +61,54 @@ class VerifyOptions:
     """Spark's options by name."""
     follow_s: float | None = None
     """Follow growing histories until no file has arrived for so long."""
+    engine: EngineName = "spark"
 
 
 def verify(asked: VerifyOptions, *, out: Console) -> int:
     """Verify, print the table on ``out``, write the JSON; returns the exit status.
 
     Raises:
-        HarnessError: Spark, Java or a folder is missing.
+        HarnessError: what the engine needs, or a folder, is missing.
     """
-    demand_installed(NEEDED, "verify")
+    demand_installed(NEEDED[asked.engine], "verify", extra=EXTRAS[asked.engine])
     if asked.follow_s is None:
         _demand_readable(asked.histories)
     # Here, because `check` does not need them.
-    from conformance.pipeline.session import session
     from conformance.pipeline.verdict import verify as verified
-    from conformance.report import verification
 
-    setting = setting_of(asked)
+    def verify_with(engine: Engine) -> Verification:
+        return verified(
+            engine, asked.histories, setting_of(asked), asked.rules, known=asked.known, release=asked.release
+        )
+
+    if asked.engine == "local":
+        from conformance.pipeline.local_engine import LocalEngine
+
+        found = verify_with(LocalEngine())
+        _say(found, asked, out)
+        return found.exit_status
+    from conformance.pipeline.session import session
+    from conformance.pipeline.spark_engine import SparkEngine
+
     spark = session(asked.master, asked.options)
-    if asked.follow_s is None:
-        found = verified(spark, asked.histories, setting, asked.rules, known=asked.known, release=asked.release)
-    else:
-        found = _follow(spark, asked, setting, asked.follow_s, out)
-    verification.show(found, out)
-    if asked.json is not None:
-        verification.write(found, asked.json, command=asked.command)
+    engine = SparkEngine(spark)
+    found = verify_with(engine) if asked.follow_s is None else _follow(engine, asked, asked.follow_s, out)
+    _say(found, asked, out)
     if asked.summary is not None or asked.report is not None:
         _summarise(spark, found, asked, out)
     return found.exit_status
 
 
+def _say(found: Verification, asked: VerifyOptions, out: Console) -> None:
+    from conformance.report import verification
+
+    verification.show(found, out)
+    if asked.json is not None:
+        verification.write(found, asked.json, command=asked.command)
+
+
 def _demand_readable(histories: Iterable[str]) -> None:
-    """Refuse local paths that are not there, before Spark starts. Spark itself looks for patterns and addresses."""
+    """Refuse local paths that are not there, before an engine starts, which itself looks for addresses."""
     for path in histories:
         if re.search(r"[*?\[{]|^\w+:", path):
             continue
@@ -103,9 +126,7 @@ def setting_of(asked: VerifyOptions) -> VerificationSetting:
     return VerificationSetting(persisted_after_ns=None if within_s is None else round(within_s * 1e9))
 
 
-def _follow(
-    spark: SparkSession, asked: VerifyOptions, setting: VerificationSetting, settled_s: float, out: Console
-) -> Verification:
+def _follow(engine: SparkEngine, asked: VerifyOptions, settled_s: float, out: Console) -> Verification:
     """The verdicts at the end; earlier ones are shown whenever one has changed."""
     from conformance.pipeline.follower import Arrivals, Follower, follow, watching
     from conformance.report import verification
@@ -120,8 +141,10 @@ def _follow(
             verification.show(found, out)
 
     arrivals = Arrivals()
-    follower = Follower(spark, asked.histories, setting, asked.rules, known=asked.known, release=asked.release)
-    with at_first_interrupt(arrivals.end), watching(spark, asked.histories, arrivals):
+    follower = Follower(
+        engine, asked.histories, setting_of(asked), asked.rules, known=asked.known, release=asked.release
+    )
+    with at_first_interrupt(arrivals.end), watching(engine.spark, asked.histories, arrivals):
         found = follow(follower, arrivals, settled_s=settled_s, show=show)
     out.print(f"\n{AT_THE_END}", markup=False)
     return found

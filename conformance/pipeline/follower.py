@@ -25,17 +25,16 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from conformance.harness_error import HarnessError
 from conformance.history.parquet import SCHEMA
 from conformance.known import KnownDeviation
-from conformance.pipeline.files.file_systems import listed
 from conformance.pipeline.files.footers import File
 from conformance.pipeline.files.history_files import Files, examine, parts_of
 from conformance.pipeline.results import DAMAGED
 from conformance.pipeline.topic import VerificationSetting
 from conformance.pipeline.verdict import (
+    Engine,
     Verification,
     about_runs,
     faults_of,
     folded,
-    judged,
     setting_of_runs,
     without_release,
 )
@@ -59,7 +58,7 @@ class Follower:
 
     def __init__(
         self,
-        spark: SparkSession,
+        engine: Engine,
         addresses: Sequence[str],
         setting: VerificationSetting,
         rules: Sequence[Rule] | None = None,
@@ -68,7 +67,7 @@ class Follower:
         release: str | None = None,
     ) -> None:
         """As :func:`conformance.pipeline.verdict.verify`."""
-        self._spark, self._addresses, self._setting, self._rules = spark, addresses, setting, rules
+        self._engine, self._addresses, self._setting, self._rules = engine, addresses, setting, rules
         self._known, self._release = known, release
         self._seen: dict[str, File] = {}
         self._kept: dict[str, _JudgedFiles] = {}
@@ -81,22 +80,22 @@ class Follower:
         If compacting replaces files in the meantime, it looks again.
 
         Raises:
-            HarnessError: a folder cannot be listed, or Spark fails for another reason than a damaged file.
+            HarnessError: a folder cannot be listed, or the engine fails for another reason than a damaged file.
         """
         while True:
             try:
                 return self._look()
             except HarnessError:
-                there = {path for address in self._addresses for path, _ in listed(self._spark, address)}
+                there = {path for address in self._addresses for path, _ in self._engine.storage.listed(address)}
                 if self._seen.keys() <= there:
                     raise
 
     def _look(self) -> Verification:
         began_s = time.monotonic()
-        files = examine(self._spark, self._addresses, self._seen)
+        files = examine(self._engine.storage, self._addresses, self._seen)
         self._seen = {file.path: file for file in files.all}
         about = about_runs(files, self._release)
-        files, faults = faults_of(self._spark, files)
+        files, faults = faults_of(self._engine, files)
         setting = setting_of_runs(self._setting, about, self._known, faults)
         before, self._kept, self.judged = self._kept, {}, ()
         problems, rows = list[str](), list[dict[str, Any]]()
@@ -120,7 +119,7 @@ class Follower:
         if before is not None and (before.files, before.setting) == (part, setting):
             return before, part
         self.judged = (*self.judged, name)
-        read, rows = judged(self._spark, part, setting)
+        read, rows = self._engine.judged(part, setting)
         return _JudgedFiles(files=part, setting=setting, rows=rows), read
 
 

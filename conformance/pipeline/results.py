@@ -1,9 +1,7 @@
-"""Applies invariants to events in order: one pass, topic by topic, no shuffle.
+"""Applies invariants to events in order: one pass, topic by topic, no shuffle, whatever engine brings the events.
 
-:func:`results_of` judges files. Workers open compacted files themselves (``compacted_files``); Spark sorts the others.
-:func:`results` judges a DataFrame of events in order: all rows of one run, topic and cluster are contiguous in one
-partition, sorted as in the files. There is a small result for each invariant and partition, with a few cases.
-:func:`evidence` has one row for each case, with its events.
+All rows of one run, topic and cluster are contiguous in one partition, sorted as in the files. There is a small result
+for each invariant and partition, with a few cases.
 """
 
 from __future__ import annotations
@@ -15,16 +13,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (its name everywhere)
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from conformance.history.parquet import REQUIRED, SCHEMA
 from conformance.history.recorded import Kind
 from conformance.pipeline.explanations import deviation_of, explanations_of
-from conformance.pipeline.files.compacted_files import Damaged, each_a_row, opened
-from conformance.pipeline.files.history_files import Files, events_of
-from conformance.pipeline.invariants.catalogue import BY_NAME, INVARIANTS, AnyInvariant
+from conformance.pipeline.files.compacted_files import Damaged, OpenedFile
+from conformance.pipeline.invariants.catalogue import INVARIANTS, AnyInvariant
 from conformance.pipeline.invariants.clusters import Replicated, with_clusters
 from conformance.pipeline.memory import ran_out_in_worker
 from conformance.pipeline.samples import Sample
@@ -94,39 +88,14 @@ RESULT = pa.schema(
 deviation explains, how many each fault precedes, and cases."""
 
 
-def results(
-    events: DataFrame, setting: VerificationSetting, invariants: Sequence[AnyInvariant] = INVARIANTS
-) -> DataFrame:
-    """Judge all events by all invariants: :data:`RESULT` rows, and one on the events themselves, per partition."""
-    names = [invariant.name for invariant in invariants]
-
-    def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield judge_batches(batches, setting, [BY_NAME[name] for name in names])
-
-    return events.select(*NEEDED).mapInArrow(judge, from_arrow_schema(RESULT))
-
-
-def results_of(
-    spark: SparkSession, files: Files, setting: VerificationSetting, invariants: Sequence[AnyInvariant] = INVARIANTS
-) -> DataFrame:
-    """Judge all events of one or more files: as :func:`results`, and a row for each damaged file."""
-    names = [invariant.name for invariant in invariants]
-
-    def judge(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for file in opened(rows):
-            try:
-                invariants = [BY_NAME[name] for name in names]
-                yield judge_batches(file.batches(NEEDED), setting, invariants, path=file.path)
-            except Damaged as error:
-                yield _damaged(file.path, error.because)
-
-    parts = []
-    if files.in_order:
-        parts.append(each_a_row(spark, files.in_order).mapInArrow(judge, from_arrow_schema(RESULT)))
-    if files.loose:
-        loose = Files(in_order=(), loose=files.loose, problems=())
-        parts.append(results(events_of(spark, loose), setting, invariants))
-    return parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
+def judge_file(
+    file: OpenedFile, setting: VerificationSetting, invariants: Sequence[AnyInvariant] = INVARIANTS
+) -> pa.RecordBatch:
+    """Judge a file in order: :data:`RESULT` rows, or a row that says that it is damaged."""
+    try:
+        return judge_batches(file.batches(NEEDED), setting, invariants, path=file.path)
+    except Damaged as error:
+        return _damaged(file.path, error.because)
 
 
 def _damaged(path: str, because: str) -> pa.RecordBatch:
@@ -143,12 +112,6 @@ def _without_events(topic: str, because: str) -> dict[str, Any]:
     """A case without events."""
     case: dict[str, Any] = dict.fromkeys(_CASE.names, "")
     return case | {"topic": topic, "because": because, "deviation": None, "events": []}
-
-
-def evidence(events: DataFrame, setting: VerificationSetting, invariant: AnyInvariant) -> DataFrame:
-    """The cases in which one invariant did not hold: rule, invariant, run, cluster, topic, because, events."""
-    found = results(events, setting, [invariant]).where(F.col("invariant") == invariant.name)
-    return found.select("rule", "invariant", F.explode("cases").alias("case")).select("rule", "invariant", "case.*")
 
 
 def judge_batches(

@@ -21,8 +21,9 @@ from conformance.harness_error import HarnessError
 from conformance.history.about import ByRun
 from conformance.history.counts import FAULT
 from conformance.history.recorded import CallOutcome, Kind
-from conformance.pipeline.files.history_files import Files, rows_of
-from conformance.pipeline.memory import failure
+from conformance.pipeline.files.history_files import Files
+from conformance.pipeline.files.spark_rows import rows_of
+from conformance.pipeline.spark_failures import failure
 from conformance.pipeline.verdict import Anomalies, RunCount
 
 INTERVALS = 120

@@ -6,29 +6,21 @@ rule is held if a file could not be read.
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import Row, SparkSession
-
-from conformance.harness_error import HarnessError
 from conformance.history.about import About, ByRun
 from conformance.known import KnownDeviation
 from conformance.pipeline.explanations import known_of_runs, largest_bytes_of_runs
-from conformance.pipeline.files.compacted_files import NOT_ALL_ROWS
-from conformance.pipeline.files.footers import File
-from conformance.pipeline.files.history_files import Files, OfNoTopic, examine, of_no_topic
+from conformance.pipeline.files.addresses import Storage
+from conformance.pipeline.files.history_files import Files, OfNoTopic, examine
 from conformance.pipeline.files.persistence import persisted_after_of_runs_ns
 from conformance.pipeline.invariants.catalogue import INVARIANTS
-from conformance.pipeline.memory import failure
-from conformance.pipeline.results import DAMAGED, EVENTS, MEMORY, TOPICS, UNJUDGED_AT_MOST, results_of
+from conformance.pipeline.results import DAMAGED, EVENTS, MEMORY, TOPICS, UNJUDGED_AT_MOST
 from conformance.pipeline.samples import Sample, alternating
 from conformance.pipeline.topic import RecordedFault, VerificationSetting
 from conformance.verdicts import Held, NotExercised
@@ -46,6 +38,24 @@ CASES_AT_MOST = 100
 
 DAMAGED_AT_MOST = 100
 """How many files may turn out to be damaged; each costs another pass if Spark sorts it."""
+
+
+class Engine(Protocol):
+    """What reads the events of histories and has them judged."""
+
+    @property
+    def storage(self) -> Storage:
+        """Where it finds files."""
+
+    def of_no_topic(self, files: Files) -> tuple[Files, OfNoTopic]:
+        """The events without a topic, and the files without those that turned out to be damaged."""
+
+    def judged(self, files: Files, setting: VerificationSetting) -> tuple[Files, list[dict[str, Any]]]:
+        """The results of all readable files, as rows, and the files without those that turned out to be damaged.
+
+        Raises:
+            HarnessError: it fails for another reason than a damaged file.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +97,6 @@ class BrokenInvariant:
         """Whether only known deviations broke it."""
         return not self.times
 
-
-_Read = TypeVar("_Read")
 
 Verified = Held | BrokenInvariant | NotExercised
 """The verdict of histories on one rule."""
@@ -148,7 +156,7 @@ def decidable() -> tuple[Rule, ...]:
 
 
 def verify(
-    spark: SparkSession,
+    engine: Engine,
     addresses: Sequence[str],
     setting: VerificationSetting,
     rules: Sequence[Rule] | None = None,
@@ -161,13 +169,13 @@ def verify(
     ``known``: deviations that fail nothing in runs of their releases; ``release``: that of runs that did not record it.
 
     Raises:
-        HarnessError: a folder cannot be listed, or Spark fails for another reason than a damaged file.
+        HarnessError: a folder cannot be listed, or the engine fails for another reason than a damaged file.
     """
     began = time.monotonic()
-    files = examine(spark, addresses)
+    files = examine(engine.storage, addresses)
     about = about_runs(files, release)
-    files, faults = faults_of(spark, files)
-    files, rows = judged(spark, files, setting_of_runs(setting, about, known, faults))
+    files, faults = faults_of(engine, files)
+    files, rows = engine.judged(files, setting_of_runs(setting, about, known, faults))
     return folded(files, rows, rules, notes=without_release(files, about) if known else (), began_s=began)
 
 
@@ -227,49 +235,10 @@ def without_release(files: Files, about: ByRun) -> tuple[str, ...]:
     return (f"{NO_RELEASE} ({named}): no deviation is known there; --release names it",)
 
 
-def faults_of(spark: SparkSession, files: Files) -> tuple[Files, tuple[RecordedFault, ...]]:
+def faults_of(engine: Engine, files: Files) -> tuple[Files, tuple[RecordedFault, ...]]:
     """The faults of whole clusters, and the files without damaged ones."""
-    files, found = _undamaged(spark, files, lambda files: of_no_topic(spark, files), OfNoTopic())
+    files, found = engine.of_no_topic(files)
     return replace(files, problems=(*files.problems, *found.problems)), found.faults
-
-
-def judged(spark: SparkSession, files: Files, setting: VerificationSetting) -> tuple[Files, list[dict[str, Any]]]:
-    """The results of all readable files, and the files without damaged ones.
-
-    Raises:
-        HarnessError: Spark fails for another reason than a damaged file.
-    """
-    nothing: list[Row] = []
-    files, rows = _undamaged(spark, files, lambda files: results_of(spark, files, setting).collect(), nothing)
-    return files, [row.asDict(recursive=True) for row in rows]
-
-
-def _undamaged(
-    spark: SparkSession, files: Files, read: Callable[[Files], _Read], nothing: _Read
-) -> tuple[Files, _Read]:
-    """Read all files that can be read whole; ``nothing`` if there is none."""
-    for _ in range(DAMAGED_AT_MOST):
-        if not (files.in_order or files.loose):
-            return files, nothing
-        try:
-            return files, read(files)
-        except (PySparkException, Py4JError, ConnectionError) as error:
-            files = _without_damaged(spark, files, error)
-    raise HarnessError(f"more than {DAMAGED_AT_MOST} files of the histories are damaged")
-
-
-def _without_damaged(spark: SparkSession, files: Files, error: Exception) -> Files:
-    """Leave out the file that Spark failed to read; HarnessError if the failure has another cause."""
-    named = re.search(r"FAILED_READ_FILE[^\n]*?(\S+\.parquet)", str(error))
-    damaged = named and next((file for file in (*files.in_order, *files.loose) if _is(file, named[1])), None)
-    if not damaged:
-        raise HarnessError(failure(spark, error, files.in_order)) from error
-    return files.without({damaged.path}, [f"{damaged.path} is damaged: {NOT_ALL_ROWS}"])
-
-
-def _is(file: File, address: str) -> bool:
-    """Whether this is the address of the file, with any number of slashes."""
-    return re.sub(r"^\w+:/*", "/", file.path) == re.sub(r"^\w+:/*", "/", address)
 
 
 class _Kept:

@@ -14,19 +14,12 @@ from conformance.history.about import About
 from conformance.history.compaction import compact
 from conformance.history.parquet import HistoryWriter
 from conformance.pipeline.files.compacted_files import Damaged, OpenedFile
-from conformance.pipeline.files.file_systems import Tails
 from conformance.pipeline.files.footers import _examined
+from conformance.pipeline.files.local_files import LocalStorage
 from conformance.pipeline.results import NEEDED
 from tests.history.samples import event
 
 EVENTS: Final = 3
-
-
-class _NoTails(Tails):
-    """Local files need none, and no Spark."""
-
-    def __init__(self) -> None:
-        pass
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +58,7 @@ def test_a_damaged_file_has_a_problem_or_all_events(
 ) -> None:
     copy = damaged(whole, tmp_path_factory.mktemp("copy"), *damage)
     address = f"file:{copy}"
-    found = _examined(_NoTails(), address, copy.stat().st_size)
+    found = _examined(LocalStorage(), address, copy.stat().st_size)
     if isinstance(found, str):
         assert found.startswith(f"{address} ")
         assert "\n" not in found
@@ -83,7 +76,7 @@ def test_every_byte_of_the_footer_may_change(whole: Path, tmp_path: Path) -> Non
     copy = tmp_path / "copy.parquet"
     for place in range(len(content) - int.from_bytes(content[-8:-4], "little") - 8, len(content)):
         copy.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
-        _examined(_NoTails(), f"file:{copy}", len(content))
+        _examined(LocalStorage(), f"file:{copy}", len(content))
 
 
 @settings(max_examples=150, deadline=None)
@@ -114,7 +107,7 @@ def test_a_file_of_something_else_is_named(content: bytes, tmp_path: Path) -> No
     folder.mkdir(parents=True)
     file = folder / "a.parquet"
     file.write_bytes(content)
-    found = _examined(_NoTails(), f"file:{file}", len(content))
+    found = _examined(LocalStorage(), f"file:{file}", len(content))
     assert isinstance(found, str)
     assert found.startswith(f"file:{file} is not a whole Parquet file: ")
     with pytest.raises(HarnessError, match=r"a.parquet is not a whole file of a history: "):

@@ -19,11 +19,11 @@ from conformance.commands.supervision.interrupts import at_first_interrupt
 from conformance.history.compaction import compact
 from conformance.history.parquet import BUCKETS, EVERYWHERE, bucket_of
 from conformance.history.recorded import KILL, Kind, Recorded
-from conformance.pipeline import follower
 from conformance.pipeline.files.history_files import Files
 from conformance.pipeline.follower import Arrivals, Follower, follow, watching
+from conformance.pipeline.spark_engine import SparkEngine
 from conformance.pipeline.topic import VerificationSetting
-from conformance.pipeline.verdict import BrokenInvariant, Verification, judged
+from conformance.pipeline.verdict import BrokenInvariant, Verification
 from tests.history.samples import event
 from tests.pipeline.test_verify import LOST, SOUND, asked_of, verified, write
 
@@ -57,7 +57,7 @@ def test_only_changed_buckets_are_judged_again_and_verdicts_equal_those_of_batch
     spark: SparkSession, tmp_path: Path
 ) -> None:
     here, other = bucket_of("t", BUCKETS), bucket_of(OTHER, BUCKETS)
-    follower = Follower(spark, [str(tmp_path)], VerificationSetting())
+    follower = Follower(SparkEngine(spark), [str(tmp_path)], VerificationSetting())
     write(tmp_path, LOST[:2])
     assert broken(follower.look()) == set()
     write(tmp_path, on_the_other(SOUND))
@@ -66,20 +66,20 @@ def test_only_changed_buckets_are_judged_again_and_verdicts_equal_those_of_batch
     write(tmp_path, LOST[2:])
     found = follower.look()
     assert (broken(found), judged_buckets(follower)) == ({"DEDUP-15"}, {here})
-    assert said(found) == said(verified(spark, tmp_path))
+    assert said(found) == said(verified(SparkEngine(spark), tmp_path))
     write(tmp_path, [KILLED])
     found = follower.look()
     assert judged_buckets(follower) == {here, other, EVERYWHERE}
     assert [(one.fault, one.times) for one in found.by_fault] == [(KILL, 1)]
     compact(tmp_path)
     found = follower.look()
-    assert said(found) == said(verified(spark, tmp_path))
+    assert said(found) == said(verified(SparkEngine(spark), tmp_path))
     follower.look()
     assert judged_buckets(follower) == set()
 
 
 def test_an_unreadable_file_is_judged_once_it_can_be_read(spark: SparkSession, tmp_path: Path) -> None:
-    follower = Follower(spark, [str(tmp_path)], VerificationSetting())
+    follower = Follower(SparkEngine(spark), [str(tmp_path)], VerificationSetting())
     path = write(tmp_path, SOUND)
     content = path.read_bytes()
     path.write_bytes(content[:4] + bytes(396) + content[400:])
@@ -97,18 +97,19 @@ def test_files_removed_by_compaction_during_a_pass_cause_another_pass(
     write(tmp_path, LOST[2:])
     looks: list[int] = []
 
-    def judged_late(
-        spark: SparkSession, files: Files, setting: VerificationSetting
-    ) -> tuple[Files, list[dict[str, Any]]]:
+    engine = SparkEngine(spark)
+    judged = engine.judged
+
+    def judged_late(files: Files, setting: VerificationSetting) -> tuple[Files, list[dict[str, Any]]]:
         if not looks:
             compact(tmp_path)
         looks.append(len(files.all))
-        return judged(spark, files, setting)
+        return judged(files, setting)
 
-    monkeypatch.setattr(follower, "judged", judged_late)
-    found = Follower(spark, [str(tmp_path)], VerificationSetting()).look()
+    monkeypatch.setattr(engine, "judged", judged_late)
+    found = Follower(engine, [str(tmp_path)], VerificationSetting()).look()
     assert looks == [2, 1]
-    assert said(found) == said(verified(spark, tmp_path))
+    assert said(found) == said(verified(SparkEngine(spark), tmp_path))
 
 
 def test_a_late_violation_is_reported_early_and_the_final_verdicts_equal_batch_mode(
@@ -129,11 +130,11 @@ def test_a_late_violation_is_reported_early_and_the_final_verdicts_equal_batch_m
             case _:
                 arrivals.end()
 
-    follower = Follower(spark, [str(tmp_path)], VerificationSetting())
+    follower = Follower(SparkEngine(spark), [str(tmp_path)], VerificationSetting())
     with watching(spark, [str(tmp_path)], arrivals):
         found = follow(follower, arrivals, settled_s=WITHIN_S, show=grow)
     assert looks == [set(), {"DEDUP-15"}, {"DEDUP-15"}]
-    assert said(found) == said(verified(spark, tmp_path))
+    assert said(found) == said(verified(SparkEngine(spark), tmp_path))
 
 
 def test_the_command_ends_when_the_history_stops_growing(spark: SparkSession, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from pyspark.sql import SparkSession
 from rich.console import Console
 
 from conformance.history.about import About
@@ -20,7 +19,7 @@ from conformance.known import shipped
 from conformance.pipeline.explanations import EXPLANATIONS, known_of_runs, largest_bytes_of_runs
 from conformance.pipeline.invariants.catalogue import BY_NAME
 from conformance.pipeline.topic import VerificationSetting
-from conformance.pipeline.verdict import NO_RELEASE, BrokenInvariant, Verification, verify
+from conformance.pipeline.verdict import NO_RELEASE, BrokenInvariant, Engine, Verification, verify
 from conformance.report import verification
 from model.deviations import DEVIATIONS
 from tests.history.samples import event
@@ -413,8 +412,8 @@ def test_the_known_deviations_of_a_run_follow_from_its_release_and_clients() -> 
     assert "recently-joined-receives-replay" in switched["r"] - known["whole"]
 
 
-def verified(spark: SparkSession, folder: Path, release: str | None = None) -> Verification:
-    return verify(spark, [str(folder)], VerificationSetting(), known=shipped(), release=release)
+def verified(engine: Engine, folder: Path, release: str | None = None) -> Verification:
+    return verify(engine, [str(folder)], VerificationSetting(), known=shipped(), release=release)
 
 
 def write(folder: Path, history: list[Recorded], about: About | None) -> None:
@@ -426,12 +425,12 @@ def write(folder: Path, history: list[Recorded], about: About | None) -> None:
 
 @pytest.mark.parametrize("is_compacted", [False, True])
 def test_verify_reports_known_deviations_separately_and_does_not_fail(
-    spark: SparkSession, tmp_path: Path, is_compacted: bool
+    engine: Engine, tmp_path: Path, is_compacted: bool
 ) -> None:
     write(tmp_path, EXPLAINED["second-recovery-not-awaited"][1], About(release="4.0.8"))
     if is_compacted:
         compact(tmp_path)
-    found = verified(spark, tmp_path)
+    found = verified(engine, tmp_path)
     broken, forgotten = (verdict for verdict in found.rules if isinstance(verdict, BrokenInvariant))
     assert (found.exit_status, broken.rule.id, broken.is_known) == (0, "DEDUP-02", True)
     assert (forgotten.rule.id, forgotten.explained) == ("DEDUP-12", {"second-recovery-not-awaited": 1})
@@ -445,19 +444,19 @@ def test_verify_reports_known_deviations_separately_and_does_not_fail(
     assert "second-recovery-not-awaited: once" in out.getvalue()
 
 
-def test_a_history_without_its_release_needs_the_release_option(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_history_without_its_release_needs_the_release_option(engine: Engine, tmp_path: Path) -> None:
     write(tmp_path, EXPLAINED["second-recovery-not-awaited"][1], None)
-    without_release = verified(spark, tmp_path)
+    without_release = verified(engine, tmp_path)
     assert without_release.exit_status == 1
     assert NO_RELEASE in without_release.notes[0]
-    assert verified(spark, tmp_path, release="4.0.8").exit_status == 0
-    assert verified(spark, tmp_path, release="5.0.0").exit_status == 1
+    assert verified(engine, tmp_path, release="4.0.8").exit_status == 0
+    assert verified(engine, tmp_path, release="5.0.0").exit_status == 1
 
 
-def test_one_unexplained_case_fails_the_run(spark: SparkSession, tmp_path: Path) -> None:
+def test_one_unexplained_case_fails_the_run(engine: Engine, tmp_path: Path) -> None:
     history = EXPLAINED["second-recovery-not-awaited"][1]
     write(tmp_path, [*history, *message(1, 3, 90, ledger=3)], About(release="4.0.8"))
-    found = verified(spark, tmp_path)
+    found = verified(engine, tmp_path)
     (broken,) = (
         verdict for verdict in found.rules if isinstance(verdict, BrokenInvariant) and verdict.rule.id == "DEDUP-02"
     )

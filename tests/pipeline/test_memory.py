@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from conformance.pipeline.memory import failure
+from conformance.pipeline.spark_failures import failure
 
 JUDGES_WITH_LITTLE_MEMORY = """
 import json, resource, sys

@@ -14,9 +14,11 @@ from pyspark.sql import SparkSession
 from conformance.history.compaction import compact
 from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import KILL, Kind, Recorded
-from conformance.pipeline.files.history_files import Files, events_of, examine, of_no_topic
+from conformance.pipeline.files.file_systems import HadoopStorage
+from conformance.pipeline.files.history_files import Files, examine
+from conformance.pipeline.files.spark_rows import events_of, without_topic
 from conformance.pipeline.invariants.catalogue import BY_NAME
-from conformance.pipeline.results import evidence, results, results_of
+from conformance.pipeline.spark_results import evidence, results, results_of
 from conformance.pipeline.topic import VerificationSetting
 from tests.history.samples import event
 from tests.pipeline.histories import random_histories
@@ -67,7 +69,7 @@ def write(folder: Path, history: Sequence[Recorded], *, lane: str = "w", segment
 
 def judged(spark: SparkSession, files: Files) -> Counts:
     """The counts of the pipeline on Spark."""
-    setting = replace(random_histories.SETTING, faults=of_no_topic(spark, files).faults)
+    setting = replace(random_histories.SETTING, faults=without_topic(spark, files).faults)
     rows = results_of(spark, files, setting).collect()
     return random_histories.counted([row.asDict() for row in rows])
 
@@ -76,7 +78,7 @@ def test_segments_that_were_not_compacted_are_sorted_first(
     spark: SparkSession, tmp_path: Path, history: list[Recorded], expected: Counts
 ) -> None:
     write(tmp_path, history)
-    files = examine(spark, [str(tmp_path)])
+    files = examine(HadoopStorage(spark), [str(tmp_path)])
     assert (files.in_order, files.problems) == ((), ())
     found = judged(spark, files)
     assert found == expected
@@ -88,7 +90,7 @@ def test_compacted_files_are_judged_in_one_pass_without_a_shuffle(
 ) -> None:
     write(tmp_path, history)
     compact(tmp_path)
-    files = examine(spark, [str(tmp_path)])
+    files = examine(HadoopStorage(spark), [str(tmp_path)])
     assert (len(files.in_order), files.loose) == (4, ())
     for found in (
         results_of(spark, files, VerificationSetting()),
@@ -106,7 +108,11 @@ def test_compacted_files_are_judged_without_copying_events_from_java(
 ) -> None:
     write(tmp_path, history)
     compact(tmp_path)
-    plan = results_of(spark, examine(spark, [str(tmp_path)]), VerificationSetting())._jdf.queryExecution().toString()
+    plan = (
+        results_of(spark, examine(HadoopStorage(spark), [str(tmp_path)]), VerificationSetting())
+        ._jdf.queryExecution()
+        .toString()
+    )
     assert "parquet" not in plan.lower().replace(".parquet", "")
 
 
@@ -117,7 +123,7 @@ def test_files_of_another_file_system_are_judged_like_local_ones(
     compact(tmp_path)
     mounted = "fs.viewfs.mounttable.somewhere.link./histories"
     spark._jsparkSession.sparkContext().hadoopConfiguration().set(mounted, tmp_path.as_uri())
-    files = examine(spark, ["viewfs://somewhere/histories"])
+    files = examine(HadoopStorage(spark), ["viewfs://somewhere/histories"])
     assert (len(files.in_order), files.loose, files.problems) == (4, (), ())
     assert not any(file.is_local for file in files.in_order)
     assert judged(spark, files) == expected
@@ -131,7 +137,7 @@ def test_segments_written_after_compacting_are_read_with_the_compacted_files(
     write(tmp_path, before)
     compact(tmp_path)
     write(tmp_path, after)
-    files = examine(spark, [str(tmp_path)])
+    files = examine(HadoopStorage(spark), [str(tmp_path)])
     assert files.in_order
     assert files.loose
     assert judged(spark, files) == expected
@@ -144,7 +150,7 @@ def test_a_run_may_be_spread_over_several_folders(
     for number, folder in enumerate(folders):
         write(folder, history[number::2], lane=f"w{number}")
         compact(folder)
-    files = examine(spark, [str(folder) for folder in folders])
+    files = examine(HadoopStorage(spark), [str(folder) for folder in folders])
     assert not files.in_order
     assert judged(spark, files) == expected
 
@@ -157,7 +163,7 @@ def test_a_segment_whose_replacement_exists_is_not_read_twice(
     compact(tmp_path)
     for path, content in kept.items():
         path.write_bytes(content)
-    assert judged(spark, examine(spark, [str(tmp_path)])) == random_histories.judged(history[:300])
+    assert judged(spark, examine(HadoopStorage(spark), [str(tmp_path)])) == random_histories.judged(history[:300])
 
 
 def test_a_fault_of_a_whole_cluster_affects_only_its_topics(spark: SparkSession, tmp_path: Path) -> None:
@@ -168,8 +174,8 @@ def test_a_fault_of_a_whole_cluster_affects_only_its_topics(spark: SparkSession,
         recorded.append(event(Kind.DISPATCH, **place, invoked_ns=30, completed_ns=31))
     recorded.append(event(Kind.FAULT, topic=None, cluster="a", fault=KILL, invoked_ns=12, completed_ns=20))
     write(tmp_path, recorded)
-    files = examine(spark, [str(tmp_path)])
-    setting = VerificationSetting(persisted_after_ns=5, on_its_way_ns=0, faults=of_no_topic(spark, files).faults)
+    files = examine(HadoopStorage(spark), [str(tmp_path)])
+    setting = VerificationSetting(persisted_after_ns=5, on_its_way_ns=0, faults=without_topic(spark, files).faults)
     (case,) = evidence(events_of(spark, files), setting, BY_NAME["delivered again"]).collect()
     assert (case["rule"], case["topic"], case["cluster"]) == ("ACK-09", "t", "b")
     assert [(shown["kind"], shown["invoked_ns"]) for shown in case["events"]] == [("ack", 10), ("dispatch", 30)]

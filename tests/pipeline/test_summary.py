@@ -11,6 +11,7 @@ from conformance.history.about import About
 from conformance.history.counts import counts_of
 from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import KILL, CallOutcome, Kind
+from conformance.pipeline.spark_engine import SparkEngine
 from conformance.pipeline.summary import Summary, summarise, write
 from conformance.pipeline.topic import VerificationSetting
 from conformance.pipeline.verdict import about_runs, verify
@@ -52,7 +53,7 @@ def summary_of(spark: SparkSession, folder: Path) -> Summary:
         writer.record(event(Kind.FAULT, **begun, topic=None, cluster="a"))
         writer.record(event(Kind.FAULT, **fault, topic=None, cluster="a"))
         writer.record(event(Kind.LOG_END, cluster="a", ledger=1, entry=9, invoked_ns=late, completed_ns=late))
-    found = verify(spark, [str(folder)], VerificationSetting())
+    found = verify(SparkEngine(spark), [str(folder)], VerificationSetting())
     counted = counts_of(folder)
     assert (found.events, counted.faults) == (counted.events, {KILL: 1}), "a soak prints these"
     about = about_runs(found.files, None)

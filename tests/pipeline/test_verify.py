@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
-from pyspark.sql import SparkSession
 from rich.console import Console
 
 from conformance.commands import verify as verifying
@@ -34,11 +33,11 @@ from conformance.history.parquet import (
 )
 from conformance.history.recorded import VERSION, CallOutcome, Kind, Recorded
 from conformance.known import shipped
-from conformance.pipeline.files.history_files import examine, of_no_topic
+from conformance.pipeline.files.history_files import examine
 from conformance.pipeline.files.persistence import persisted_after_of_runs_ns
 from conformance.pipeline.follower import Follower
 from conformance.pipeline.topic import VerificationSetting
-from conformance.pipeline.verdict import NOT_READ, BrokenInvariant, Verification, decidable, verify
+from conformance.pipeline.verdict import NOT_READ, BrokenInvariant, Engine, Verification, decidable, verify
 from conformance.report import verification
 from conformance.verdicts import Held, NotExercised
 from model.rules.catalogue import select
@@ -64,36 +63,36 @@ def write(folder: Path, events: Sequence[Recorded], lane: str = "w") -> Path:
     return max(folder.glob("*/*.parquet"), key=lambda path: path.name)
 
 
-def verified(spark: SparkSession, *folders: Path, rules: str | None = None) -> Verification:
+def verified(engine: Engine, *folders: Path, rules: str | None = None) -> Verification:
     asked = select(rules) if rules is not None else None
-    return verify(spark, [str(folder) for folder in folders], VerificationSetting(), asked)
+    return verify(engine, [str(folder) for folder in folders], VerificationSetting(), asked)
 
 
-def test_a_sound_history_holds_the_rules_that_it_exercises(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_sound_history_holds_the_rules_that_it_exercises(engine: Engine, tmp_path: Path) -> None:
     write(tmp_path, SOUND)
-    found = verified(spark, tmp_path)
+    found = verified(engine, tmp_path)
     assert (found.exit_status, found.events, found.problems) == (0, 3, ())
     assert {verdict.rule.id for verdict in found.rules if isinstance(verdict, Held)} == {
         "ACK-06",
         "DEDUP-07",
         "DEDUP-15",
     }
-    assert verified(spark, tmp_path, rules="DEDUP-15").exit_status == 0
-    assert verified(spark, tmp_path, rules="DEDUP-15,KEY-01").exit_status == 2
+    assert verified(engine, tmp_path, rules="DEDUP-15").exit_status == 0
+    assert verified(engine, tmp_path, rules="DEDUP-15,KEY-01").exit_status == 2
 
 
-def test_a_broken_rule_is_reported_with_its_events(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_broken_rule_is_reported_with_its_events(engine: Engine, tmp_path: Path) -> None:
     write(tmp_path, LOST)
-    found = verified(spark, tmp_path, rules="DEDUP-15")
+    found = verified(engine, tmp_path, rules="DEDUP-15")
     (verdict,) = found.rules
     assert isinstance(verdict, BrokenInvariant)
     assert (found.exit_status, verdict.exercised, verdict.times) == (1, 2, 1)
     assert [shown["sequence_id"] for shown in verdict.cases[0].events] == [2, None]
 
 
-def test_a_broken_rule_is_in_the_table_and_the_json(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_broken_rule_is_in_the_table_and_the_json(engine: Engine, tmp_path: Path) -> None:
     write(tmp_path, LOST)
-    found = verified(spark, tmp_path, rules="DEDUP-15,KEY-01")
+    found = verified(engine, tmp_path, rules="DEDUP-15,KEY-01")
     out = io.StringIO()
     verification.show(found, Console(file=out, width=100))
     table = "\n".join(line.rstrip() for line in out.getvalue().splitlines())
@@ -112,13 +111,13 @@ def test_a_broken_rule_is_in_the_table_and_the_json(spark: SparkSession, tmp_pat
     assert read["rules"][0]["cases"][0]["events"][0]["entry"] == 1
 
 
-def test_a_noisy_topic_hides_none_of_twenty_planted_anomalies(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_noisy_topic_hides_none_of_twenty_planted_anomalies(engine: Engine, tmp_path: Path) -> None:
     end = {"ledger": 1, "entry": 300, "invoked_ns": 8, "completed_ns": 9}
     noisy = [event(Kind.SEND, producer="p", sequence_id=number, ledger=1, entry=number) for number in range(300)]
     noisy += [event(Kind.LOG, producer="p", sequence_id=300, **end), event(Kind.LOG_END, **end)]
     topics = {"a": noisy} | {f"t{number}": LOST for number in range(20)}
     write(tmp_path, [replace(one, topic=topic) for topic, events in topics.items() for one in events])
-    found = verified(spark, tmp_path, rules="DEDUP-15")
+    found = verified(engine, tmp_path, rules="DEDUP-15")
     (verdict,) = found.rules
     assert isinstance(verdict, BrokenInvariant)
     assert (verdict.times, verdict.topics) == (320, 21)
@@ -130,25 +129,25 @@ def test_a_noisy_topic_hides_none_of_twenty_planted_anomalies(spark: SparkSessio
     assert msgspec.to_builtins(verification.form(found, command="", when=datetime.now(UTC)))["rules"][0]["topics"] == 21
 
 
-def problem(spark: SparkSession, folder: Path) -> str:
+def problem(engine: Engine, folder: Path) -> str:
     """The one problem of a folder in which no rule holds."""
-    found = verified(spark, folder)
+    found = verified(engine, folder)
     assert found.exit_status == 2
     assert not any(isinstance(verdict, Held) for verdict in found.rules)
     (sentence,) = found.problems
     return sentence
 
 
-def test_a_truncated_file_is_named_and_no_rule_holds(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_truncated_file_is_named_and_no_rule_holds(engine: Engine, tmp_path: Path) -> None:
     write(tmp_path, SOUND)
     cut = write(tmp_path, SOUND, lane="x")
     cut.write_bytes(cut.read_bytes()[:-50])
-    assert f"{cut.name} is not a whole Parquet file" in problem(spark, tmp_path)
+    assert f"{cut.name} is not a whole Parquet file" in problem(engine, tmp_path)
 
 
 @pytest.mark.parametrize("is_compacted", [False, True])
 def test_one_changed_byte_at_the_end_of_a_file_is_named_or_changes_nothing(
-    spark: SparkSession, tmp_path: Path, is_compacted: bool
+    engine: Engine, tmp_path: Path, is_compacted: bool
 ) -> None:
     """Spark reads files that are not compacted, and a worker the others."""
     whole = write(tmp_path / "whole", SOUND)
@@ -162,7 +161,7 @@ def test_one_changed_byte_at_the_end_of_a_file_is_named_or_changes_nothing(
         spoiled.append(tmp_path / f"history-{number}" / whole.parent.name / whole.name)
         spoiled[-1].parent.mkdir(parents=True)
         spoiled[-1].write_bytes(content[:at] + bytes([content[at] ^ (1 << number % 8)]) + content[at + 1 :])
-    found = verified(spark, *(path.parents[1] for path in spoiled))
+    found = verified(engine, *(path.parents[1] for path in spoiled))
     assert found.exit_status == 2
     named = [path for path in spoiled if any(path_first(problem) == str(path) for problem in found.problems)]
     assert len(found.problems) == len(named) >= len(spoiled) - 1  # at most one of the same events is judged
@@ -174,28 +173,28 @@ def path_first(problem: str) -> str:
     return problem.partition(" ")[0].removeprefix("file:")
 
 
-def test_a_violation_in_the_other_files_is_found_all_the_same(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_violation_in_the_other_files_is_found_all_the_same(engine: Engine, tmp_path: Path) -> None:
     write(tmp_path, LOST)
     write(tmp_path, SOUND, lane="x").write_bytes(b"")
-    found = verified(spark, tmp_path)
+    found = verified(engine, tmp_path)
     assert found.exit_status == 1
     assert {verdict.rule.id for verdict in found.rules if isinstance(verdict, BrokenInvariant)} == {"DEDUP-15"}
     assert all(verdict.why == NOT_READ for verdict in found.rules if isinstance(verdict, NotExercised))
 
 
-def test_a_corrupted_file_is_left_out_and_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_corrupted_file_is_left_out_and_named(engine: Engine, tmp_path: Path) -> None:
     write(tmp_path, LOST)
     spoiled = write(tmp_path, SOUND, lane="x")
     content = bytearray(spoiled.read_bytes())
     content[4:400] = bytes(396)
     spoiled.write_bytes(content)
-    found = verified(spark, tmp_path)
+    found = verified(engine, tmp_path)
     assert found.exit_status == 1
     assert f"{spoiled.name} is damaged" in found.problems[0]
 
 
 @pytest.mark.parametrize("run", ["r", "of its own"])  # a run in two folders is sorted first, by Spark
-def test_one_corrupted_byte_of_a_compacted_file_is_detected(spark: SparkSession, tmp_path: Path, run: str) -> None:
+def test_one_corrupted_byte_of_a_compacted_file_is_detected(engine: Engine, tmp_path: Path, run: str) -> None:
     write(tmp_path, LOST)
     write(tmp_path / "other", [replace(one, run=run) for one in SOUND])
     for folder in (tmp_path, tmp_path / "other"):
@@ -204,7 +203,7 @@ def test_one_corrupted_byte_of_a_compacted_file_is_detected(spark: SparkSession,
     content = bytearray(spoiled.read_bytes())
     content[pq.ParquetFile(spoiled).metadata.row_group(0).column(0).total_compressed_size + 3] ^= 1
     spoiled.write_bytes(content)
-    found = verified(spark, tmp_path)
+    found = verified(engine, tmp_path)
     assert found.exit_status == 1
     assert [problem.partition(f"{spoiled.name} ")[2] for problem in found.problems] == [
         "is damaged: its end can be read, but not all of its rows"
@@ -218,7 +217,7 @@ def test_one_corrupted_byte_of_a_compacted_file_is_detected(spark: SparkSession,
 )
 @pytest.mark.parametrize("was_ended", [False, True])
 def test_a_missing_compacted_file_is_named_and_nothing_is_judged_twice(
-    spark: SparkSession, tmp_path: Path, which: int, spoil: Callable[[Path], object], why: str, was_ended: bool
+    engine: Engine, tmp_path: Path, which: int, spoil: Callable[[Path], object], why: str, was_ended: bool
 ) -> None:
     """``was_ended``: compacting was interrupted before it removed all replaced files."""
     for number in range(2):
@@ -234,54 +233,54 @@ def test_a_missing_compacted_file_is_named_and_nothing_is_judged_twice(
         left, _ = segments
         left.write_bytes(segments[left])
     spoil(compacted[which])
-    assert f"{compacted[which].name}{why}" in problem(spark, tmp_path)
-    assert verified(spark, tmp_path).events == 2 * len(SOUND)
+    assert f"{compacted[which].name}{why}" in problem(engine, tmp_path)
+    assert verified(engine, tmp_path).events == 2 * len(SOUND)
 
 
-def test_another_schema_version_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_another_schema_version_is_named(engine: Engine, tmp_path: Path) -> None:
     path = write(tmp_path, SOUND)
     pq.write_table(pq.read_table(path).replace_schema_metadata({VERSION_KEY: b"7"}), path)
-    assert "has version 7 of the schema; this suite reads version 1" in problem(spark, tmp_path)
+    assert "has version 7 of the schema; this suite reads version 1" in problem(engine, tmp_path)
 
 
-def test_a_missing_column_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_missing_column_is_named(engine: Engine, tmp_path: Path) -> None:
     path = write(tmp_path, SOUND)
     write_file(pq.read_table(path).drop_columns("digest"), path)
-    assert "lacks the column digest" in problem(spark, tmp_path)
+    assert "lacks the column digest" in problem(engine, tmp_path)
 
 
-def test_a_column_of_another_type_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_column_of_another_type_is_named(engine: Engine, tmp_path: Path) -> None:
     path = write(tmp_path, SOUND)
     table = pq.read_table(path)
     number = table.schema.get_field_index("ledger")
     write_file(table.set_column(number, "ledger", table["ledger"].cast("string")), path)
-    assert "has BYTE_ARRAY in the column ledger, which should be INT64" in problem(spark, tmp_path)
+    assert "has BYTE_ARRAY in the column ledger, which should be INT64" in problem(engine, tmp_path)
 
 
-def test_any_other_parquet_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_any_other_parquet_file_is_named(engine: Engine, tmp_path: Path) -> None:
     path = write(tmp_path, SOUND)
     pq.write_table(pq.read_table(path).select(["topic"]).replace_schema_metadata({}), path)
-    assert "is no file of a history" in problem(spark, tmp_path)
+    assert "is no file of a history" in problem(engine, tmp_path)
 
 
 @pytest.mark.parametrize("key", [RUNS_KEY, REPLACES_KEY, ABOUT_KEY])
 @pytest.mark.parametrize("said", [b'["r', b"7", b'{"r": 7}'])
 def test_a_garbled_footer_is_named_and_the_other_files_are_judged(
-    spark: SparkSession, tmp_path: Path, key: bytes, said: bytes
+    engine: Engine, tmp_path: Path, key: bytes, said: bytes
 ) -> None:
     write(tmp_path, LOST)
     path = write(tmp_path, SOUND, lane="x")
     footer = {VERSION_KEY: str(VERSION).encode(), key: said}
     pq.write_table(pq.read_table(path).replace_schema_metadata(footer), path)
-    found = verified(spark, tmp_path)
+    found = verified(engine, tmp_path)
     assert (found.exit_status, found.events) == (1, len(LOST))
     assert [sentence.partition(" has a garbled footer: ")[0] for sentence in found.problems] == [f"file:{path}"]
 
 
-def test_an_empty_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_empty_file_is_named(engine: Engine, tmp_path: Path) -> None:
     path = write(tmp_path, SOUND)
     write_file(pq.read_table(path).slice(0, 0), path)
-    assert problem(spark, tmp_path).endswith(f"{path.name} is empty: there is no event in it")
+    assert problem(engine, tmp_path).endswith(f"{path.name} is empty: there is no event in it")
 
 
 @pytest.mark.parametrize(
@@ -293,47 +292,46 @@ def test_an_empty_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
     ],
 )
 def test_an_invalid_event_without_a_topic_is_named(
-    spark: SparkSession, tmp_path: Path, fields: dict[str, object], why: str
+    engine: Engine, tmp_path: Path, fields: dict[str, object], why: str
 ) -> None:
     write(tmp_path, SOUND)
     row = event_as_row(Kind.FAULT, topic=None, fault="kill") | fields
     write_file(pa.Table.from_pylist([row], schema=SCHEMA), tmp_path / EVERYWHERE / "x-1.parquet")
-    assert why in problem(spark, tmp_path)
+    assert why in problem(engine, tmp_path)
 
 
-def test_files_whose_events_all_have_topics_are_not_read_for_faults_of_clusters(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_files_whose_events_all_have_topics_are_not_read_for_faults_of_clusters(engine: Engine, tmp_path: Path) -> None:
     write(tmp_path, [*SOUND, event(Kind.FAULT, topic=None, fault="kill")])
-    files = examine(spark, [str(tmp_path)])
+    files = examine(engine.storage, [str(tmp_path)])
     assert [file.bucket.endswith(EVERYWHERE) for file in files.all if not file.names_topics_only] == [True]
-    (fault,) = of_no_topic(spark, files).faults
+    (fault,) = engine.of_no_topic(files)[1].faults
     assert fault.name == "kill"
     bare = tmp_path / EVERYWHERE / "bare.parquet"  # without statistics it has to be read
-    pq.write_table(pq.read_table(files.all[0].path.removeprefix("file:")), bare, write_statistics=False)
-    assert [file.name for file in examine(spark, [str(bare)]).all if not file.names_topics_only] == [bare.name]
+    (everywhere,) = (file for file in files.all if not file.names_topics_only)
+    pq.write_table(pq.read_table(everywhere.path.removeprefix("file:")), bare, write_statistics=False)
+    assert [file.name for file in examine(engine.storage, [str(bare)]).all if not file.names_topics_only] == [bare.name]
 
 
-def test_an_event_that_ends_before_it_begins_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_event_that_ends_before_it_begins_is_named(engine: Engine, tmp_path: Path) -> None:
     write(tmp_path, [*SOUND, event(Kind.NACK, invoked_ns=5, completed_ns=4)])
-    assert "an event ends before it begins: a nack with outcome ok in topic t of run r" in problem(spark, tmp_path)
+    assert "an event ends before it begins: a nack with outcome ok in topic t of run r" in problem(engine, tmp_path)
 
 
-def test_an_event_of_an_unknown_kind_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_event_of_an_unknown_kind_is_named(engine: Engine, tmp_path: Path) -> None:
     path = write(tmp_path, SOUND)
     table = pq.read_table(path)
     number = table.schema.get_field_index("kind")
     write_file(table.set_column(number, table.schema.field("kind"), [["teleport"] * len(table)]), path)
-    assert "a kind or outcome that this suite does not know: a teleport with outcome ok" in problem(spark, tmp_path)
+    assert "a kind or outcome that this suite does not know: a teleport with outcome ok" in problem(engine, tmp_path)
 
 
-def test_a_folder_without_a_history_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    assert "there is no file of a history in" in problem(spark, tmp_path)
+def test_a_folder_without_a_history_is_named(engine: Engine, tmp_path: Path) -> None:
+    assert "there is no file of a history in" in problem(engine, tmp_path)
 
 
-def test_a_missing_folder_is_a_harness_error(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_missing_folder_is_a_harness_error(engine: Engine, tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match="nowhere cannot be read"):
-        verified(spark, tmp_path / "nowhere")
+        verified(engine, tmp_path / "nowhere")
 
 
 def asked_of(folder: Path, *, json: Path | None = None) -> verifying.VerifyOptions:
@@ -349,7 +347,7 @@ def asked_of(folder: Path, *, json: Path | None = None) -> verifying.VerifyOptio
     )
 
 
-def test_the_command_prints_and_writes_its_report_and_returns_the_status(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_command_prints_and_writes_its_report_and_returns_the_status(engine: Engine, tmp_path: Path) -> None:
     write(tmp_path / "history", [*SOUND, event(Kind.SEND, outcome=CallOutcome.UNKNOWN)])
     compact(tmp_path / "history")
     asked = asked_of(tmp_path / "history", json=tmp_path / "v.json")
@@ -382,7 +380,7 @@ def test_what_a_kill_may_undo_depends_on_the_settings_of_the_run(settings: list[
 
 @pytest.mark.parametrize(("persisted_after_s", "status"), [(None, 1), (61, 2)])
 def test_an_ack_that_was_persisted_according_to_the_settings_survives_a_kill(
-    spark: SparkSession, tmp_path: Path, persisted_after_s: float | None, status: int
+    engine: Engine, tmp_path: Path, persisted_after_s: float | None, status: int
 ) -> None:
     at = {"subscription": "s", "consumer": "c", "ledger": 1, "entry": 0}
     ack = event(Kind.ACK, **at)
@@ -393,12 +391,12 @@ def test_an_ack_that_was_persisted_according_to_the_settings_survives_a_kill(
             writer.record(one)
     asked = dataclasses.replace(asked_of(tmp_path), persisted_after_s=persisted_after_s)
     assert verifying.verify(asked, out=Console(file=io.StringIO())) == status
-    last = Follower(spark, [str(tmp_path)], verifying.setting_of(asked)).look()
+    last = Follower(engine, [str(tmp_path)], verifying.setting_of(asked)).look()
     assert last.exit_status == status
 
 
 def test_without_spark_the_error_names_the_command_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verifying, "NEEDED", ("pyspark", "no_such_package"))
+    monkeypatch.setitem(verifying.NEEDED, "spark", ("pyspark", "no_such_package"))
     asked = asked_of(tmp_path)
     with pytest.raises(HarnessError, match="verify needs no_such_package: run `make setup-spark`"):
         verifying.verify(asked, out=Console(file=io.StringIO()))

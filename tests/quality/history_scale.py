@@ -27,10 +27,13 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from conformance.pipeline.files.compacted_files import each_a_row, opened
-from conformance.pipeline.files.history_files import Files, events_of, examine
+from conformance.pipeline.files.compacted_files import opened
+from conformance.pipeline.files.file_systems import HadoopStorage
+from conformance.pipeline.files.history_files import Files, examine
+from conformance.pipeline.files.spark_rows import each_a_row, events_of
 from conformance.pipeline.results import NEEDED
 from conformance.pipeline.session import session
+from conformance.pipeline.spark_engine import SparkEngine
 from conformance.pipeline.topic import VerificationSetting
 from conformance.pipeline.verdict import BrokenInvariant, Verification, verify
 from tests.quality.make_history import PLANTED, Planted, make
@@ -164,13 +167,13 @@ def found_of(planted: list[Planted], verified: Verification) -> int:
 
 def measured(spark: SparkSession, folder: Path, cores: int, *, compared: bool, disk: str) -> Took:
     """Measure verifying one history, which is there; beside it scans and, if asked, what else it is compared with."""
-    files = examine(spark, [str(folder)])
+    files = examine(HadoopStorage(spark), [str(folder)])
     assert not files.loose
     events, scanned = costing(lambda: scan(spark, files))
     sorted_ = costing(lambda: scan_and_sort(spark, files))[1] if compared else None
     scanned_by_spark = costing(lambda: scan_by_spark(spark, files))[1] if compared else None
     _, scanned_by_duckdb = costing(lambda: scan_by_duckdb(folder, cores))
-    verified, verifying = costing(lambda: verify(spark, [str(folder)], VerificationSetting()))
+    verified, verifying = costing(lambda: verify(SparkEngine(spark), [str(folder)], VerificationSetting()))
     assert verified.events == events
     planted = msgspec.json.decode((folder / PLANTED).read_bytes(), type=list[Planted])
     return Took(
@@ -263,7 +266,7 @@ def main(
             if not (history / PLANTED).exists():
                 make(history, millions=size, anomaly_every_millions=anomaly_every, cores=cores)
             if not is_warm:
-                scan(spark, examine(spark, [str(history)]))  # Java and its workers
+                scan(spark, examine(HadoopStorage(spark), [str(history)]))  # Java and its workers
                 is_warm = True
             took = measured(spark, history, cores, compared=size <= compared_up_to, disk=duckdb_disk)
             click.echo(line_of(took))

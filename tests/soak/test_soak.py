@@ -19,6 +19,7 @@ from conformance.harness_error import HarnessError
 from conformance.history.recorded import Kind
 from conformance.known import shipped
 from conformance.pipeline.invariants.catalogue import BY_NAME, OfClusters
+from conformance.pipeline.spark_engine import SparkEngine
 from conformance.pipeline.topic import VerificationSetting
 from conformance.pipeline.verdict import BrokenInvariant, Verification, verify
 from conformance.soak import quiesce
@@ -71,7 +72,7 @@ def stored_again(recorded: list[dict[str, object]]) -> set[tuple[str, Position]]
 
 
 def verified(spark: SparkSession, history: Path) -> Verification:
-    return verify(spark, [str(history)], VerificationSetting())
+    return verify(SparkEngine(spark), [str(history)], VerificationSetting())
 
 
 def test_the_history_of_a_correct_broker_is_sound(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
@@ -116,7 +117,7 @@ def test_two_clusters_replicate_and_the_history_has_their_events(
     looked = [row for row in recorded if row["kind"] == Kind.CURSOR and int(str(row["invoked_ns"])) < last_fault]
     assert {row["cluster"] for row in looked} == {"A", "B"}, "cursors are sampled during faults"
     assert {Kind.PASSED_ON, Kind.LOG_END, Kind.DRAINED} <= {row["kind"] for row in recorded if row["cluster"] == "B"}
-    found = verify(spark, [str(tmp_path)], VerificationSetting(), known=shipped())
+    found = verify(SparkEngine(spark), [str(tmp_path)], VerificationSetting(), known=shipped())
     assert not [verdict for verdict in found.rules if isinstance(verdict, BrokenInvariant) and not verdict.is_known]
     judged = random_histories.judged(
         random_histories.read(tmp_path), setting=VerificationSetting(), rows_of_a_batch=10_000

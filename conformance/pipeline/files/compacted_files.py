@@ -15,12 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (its name everywhere)
 
 from conformance.history.parquet import DAMAGE, ORDER, REQUIRED, SCHEMA, completed
 from conformance.history.recorded import ADDED
-from conformance.pipeline.files.file_systems import local_path
+from conformance.pipeline.files.addresses import local_path
 from conformance.pipeline.files.footers import File
 
 ROWS_OF_A_BATCH = 131_072
@@ -59,19 +57,29 @@ class OpenedFile:
         """The events that concern a topic, in their order.
 
         Raises:
+            Damaged: not all rows can be read, or they are no history.
+            MemoryError: there is not enough memory to read them.
+        """
+        checked = _CheckedRows()
+        for batch in self.all_rows(columns):
+            checked.demand_sound(batch)
+            topic = batch.column("topic")
+            yield batch.filter(topic.is_valid()) if topic.null_count else batch
+
+    def all_rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """All events, in whatever order the file has them.
+
+        Raises:
             Damaged: not all rows can be read.
             MemoryError: there is not enough memory to read them.
         """
         source = local_path(self.path) if self.content is None else pa.BufferReader(self.content)
         try:
             with pq.ParquetFile(source, read_dictionary=_NAMES, page_checksum_verification=True) as file:
-                missing, checked = file.metadata.num_rows, _CheckedRows()
+                missing = file.metadata.num_rows
                 for rows in file.iter_batches(ROWS_OF_A_BATCH, columns=list(columns), use_threads=False):
                     missing -= rows.num_rows
-                    batch = completed(rows, columns)
-                    checked.demand_sound(batch)
-                    topic = batch.column("topic")
-                    yield batch.filter(topic.is_valid()) if topic.null_count else batch
+                    yield completed(rows, columns)
                 if missing:
                     raise Damaged
         except MemoryError:  # Arrow's exceptions include it, but the file is not damaged
@@ -125,20 +133,6 @@ def _row(batch: pa.RecordBatch, row: int) -> tuple[tuple[bool, Any], ...]:
     return tuple(
         (one.is_valid, one.as_py() or "") for one in (batch.column(name)[row] for name in _OF_A_TOPIC)
     ) + tuple((True, int(_numbers(batch.slice(row, 1), name)[0])) for name in ORDER[len(_OF_A_TOPIC) :])
-
-
-def each_a_row(spark: SparkSession, files: Sequence[File]) -> DataFrame:
-    """A row for each file, with its path and its content (null for a local file), one in each partition."""
-    local = by_partition(files)
-    other = [file.path for file in files if not file.is_local]
-    parts = []
-    if local:
-        path = F.get(F.array(*(F.lit(file.path) for file in local)), F.col("id"))
-        numbers = spark.range(0, len(local), 1, len(local))
-        parts.append(numbers.select(path.alias("path"), F.lit(None).cast("binary").alias("content")))
-    if other:
-        parts.append(spark.read.format("binaryFile").load(other).select("path", "content"))
-    return parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
 
 
 def by_partition(files: Sequence[File]) -> list[File]:

@@ -16,28 +16,42 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from conformance.harness_error import HarnessError
+from conformance.pipeline.files.addresses import A_LINK, Unreadable, is_local, local_path
 
 SCHEME_OF_S3 = "s3a"
-
-A_LINK = -1
-"""The size of a symbolic link, which is not followed: what it names may be in the history already."""
 
 _NO_FILE_SYSTEM = re.compile(
     r"(?:Class (?P<missing>[\w.$]+) not found|No FileSystem for scheme \"(?P<scheme>[^\"]*)\")"
 )
 
 
-def listed(spark: SparkSession, address: str) -> Iterator[tuple[str, int]]:
-    """The files below an address with their sizes in bytes, without hidden ones, which are being written.
+class HadoopStorage:
+    """Any file system that Spark's Hadoop knows."""
 
-    Raises:
-        HarnessError: it cannot be listed.
-    """
-    try:
-        path = _path(spark, address)
-        yield from _below(path.getFileSystem(_hadoop(spark)), path)
-    except Py4JJavaError as error:
-        raise HarnessError(_not_listed(spark, address, error)) from error
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark, self._conf = spark, _hadoop(spark)
+
+    def listed(self, address: str) -> Iterator[tuple[str, int]]:
+        """As :meth:`conformance.pipeline.files.addresses.Storage.listed`."""
+        try:
+            path = _path(self._spark, address)
+            yield from _below(path.getFileSystem(self._conf), path)
+        except Py4JJavaError as error:
+            raise HarnessError(_not_listed(self._spark, address, error)) from error
+
+    def end(self, address: str, size_bytes: int, last_bytes: int) -> pa.Buffer:
+        """As :meth:`conformance.pipeline.files.addresses.Storage.end`."""
+        try:
+            path = _path(self._spark, address)
+            opening = path.getFileSystem(self._conf).openFile(path)
+            stream = opening.opt("fs.option.openfile.length", str(size_bytes)).build().get()  # spares S3 a request
+            try:
+                stream.seek(max(0, size_bytes - last_bytes))
+                return pa.py_buffer(stream.readAllBytes())
+            finally:
+                stream.close()
+        except Py4JJavaError as error:
+            raise Unreadable(reason(error)) from error
 
 
 def _below(system: Any, folder: Any) -> Iterator[tuple[str, int]]:
@@ -57,38 +71,6 @@ def _below(system: Any, folder: Any) -> Iterator[tuple[str, int]]:
             yield from _below(system, path)
         elif name.endswith(".parquet"):
             yield path.toString(), status.getLen()
-
-
-def is_local(address: str) -> bool:
-    """Whether a file is local; on a Spark cluster each machine has it."""
-    return address.startswith("file:")
-
-
-def local_path(address: str) -> str:
-    """The path of a local file; Hadoop writes its address with one slash or three."""
-    return re.sub(r"^file:/*", "/", address)
-
-
-class Tails:
-    """Reads the ends of files; from any thread."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark, self._conf = spark, _hadoop(spark)
-
-    def read(self, address: str, size_bytes: int, last_bytes: int) -> pa.Buffer:
-        """The last bytes of a file, or the whole of a smaller one.
-
-        Raises:
-            Py4JJavaError: it cannot be read.
-        """
-        path = _path(self._spark, address)
-        opening = path.getFileSystem(self._conf).openFile(path)
-        stream = opening.opt("fs.option.openfile.length", str(size_bytes)).build().get()  # spares S3 a request
-        try:
-            stream.seek(max(0, size_bytes - last_bytes))
-            return pa.py_buffer(stream.readAllBytes())
-        finally:
-            stream.close()
 
 
 def reason(error: Py4JJavaError) -> str:

@@ -1,7 +1,7 @@
 """Examines the footers of files: each is a file of a history, or has a problem, which is a sentence.
 
-pyarrow reads the footers: those of local files by path, the others from their last bytes, which Hadoop reads. It reads
-several in parallel, because an object store has a high latency.
+pyarrow reads the footers: those of local files by path, the others from their last bytes, which the storage reads. It
+reads several in parallel, because an object store has a high latency.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
 
 from conformance.files import opened
 from conformance.harness_error import HarnessError
@@ -35,7 +33,7 @@ from conformance.history.parquet import (
     first_line,
 )
 from conformance.history.recorded import ADDED, VERSION
-from conformance.pipeline.files.file_systems import A_LINK, Tails, is_local, local_path, reason
+from conformance.pipeline.files.addresses import A_LINK, Storage, Unreadable, is_local, local_path
 
 AT_ONCE = 16
 """How many footers are read in parallel."""
@@ -86,24 +84,23 @@ class File:
         return posixpath.basename(self.path)
 
 
-def examined(spark: SparkSession, sizes_bytes: Mapping[str, int]) -> dict[str, File | str]:
+def examined(storage: Storage, sizes_bytes: Mapping[str, int]) -> dict[str, File | str]:
     """Each of these files by its path, or its problem."""
-    tails = Tails(spark)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = pool.map(lambda path: _examined(tails, path, sizes_bytes[path]), sizes_bytes)
+        found = pool.map(lambda path: _examined(storage, path, sizes_bytes[path]), sizes_bytes)
         return dict(zip(sizes_bytes, found, strict=True))
 
 
-def _examined(tails: Tails, path: str, size_bytes: int) -> File | str:
+def _examined(storage: Storage, path: str, size_bytes: int) -> File | str:
     try:
         if size_bytes == A_LINK:
             return f"{path} is a symbolic link, which is not followed"
-        end = _local_end(path) if is_local(path) else _end(tails, path, size_bytes)
+        end = _local_end(path) if is_local(path) else _end(storage, path, size_bytes)
         footer = pq.read_metadata(pa.BufferReader(end))
         metadata = footer.metadata or {}
         wrong = _wrong(footer, metadata)
-    except Py4JJavaError as error:
-        return f"{path} is not a whole Parquet file: {reason(error)}"
+    except Unreadable as error:
+        return f"{path} is not a whole Parquet file: {error}"
     except (*DAMAGE, HarnessError) as error:
         return f"{path} is not a whole Parquet file: {first_line(error)}"
     if wrong:
@@ -136,11 +133,11 @@ def _local_end(path: str) -> bytes:
     return end
 
 
-def _end(tails: Tails, path: str, size_bytes: int) -> bytes:
+def _end(storage: Storage, path: str, size_bytes: int) -> bytes:
     """The end of a file that is not local, with its footer."""
-    end: bytes = tails.read(path, size_bytes, TAIL_BYTES).to_pybytes()
+    end: bytes = storage.end(path, size_bytes, TAIL_BYTES).to_pybytes()
     if len(end) < min(_footer_bytes(end), size_bytes):
-        end = tails.read(path, size_bytes, _footer_bytes(end)).to_pybytes()
+        end = storage.end(path, size_bytes, _footer_bytes(end)).to_pybytes()
     return end
 
 

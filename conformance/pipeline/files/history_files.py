@@ -1,8 +1,7 @@
-"""Finds the files of histories, examines them, and reads their events in order.
+"""Finds the files of histories and examines them, whatever engine then reads their events.
 
-Spark's Hadoop file systems read all files but local ones; the driver reads the footers (``footers``). A file that is
-truncated, empty, garbled, missing, of another schema version, or without a column is a *problem*, one sentence with its
-name; the others are read. Compacted files are in order already, and Spark sorts the others.
+A file that is truncated, empty, garbled, missing, of another schema version, or without a column is a *problem*, one
+sentence with its name; the others are read. Compacted files are in order already; an engine sorts the others.
 """
 
 from __future__ import annotations
@@ -14,16 +13,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (its name everywhere)
-from pyspark.sql.pandas.types import from_arrow_schema
+from typing import Any
 
 from conformance.harness_error import HarnessError
 from conformance.history.about import ByRun, together
-from conformance.history.parquet import ORDER, REQUIRED, SCHEMA, compacted_together, in_force
+from conformance.history.parquet import REQUIRED, compacted_together, in_force
 from conformance.history.recorded import CallOutcome, Kind
-from conformance.pipeline.files.file_systems import listed
+from conformance.pipeline.files.addresses import Storage
 from conformance.pipeline.files.footers import File, examined
 from conformance.pipeline.topic import BACKWARDS, UNKNOWN_WORD, RecordedFault
 
@@ -32,9 +28,6 @@ FAULTS_AT_MOST = 100_000
 
 NAMED_AT_MOST = 10
 """How many unjudged events without a topic are named; the others are counted."""
-
-_SORTED_BYTES = 32 * 2**20
-"""How many bytes of files that are not compacted one sorted partition has."""
 
 _KINDS = frozenset(map(str, Kind))
 _OUTCOMES = frozenset(map(str, CallOutcome))
@@ -74,7 +67,7 @@ class Files:
 NOTHING_SEEN: Mapping[str, File] = MappingProxyType({})
 
 
-def examine(spark: SparkSession, addresses: Sequence[str], seen: Mapping[str, File] = NOTHING_SEEN) -> Files:
+def examine(storage: Storage, addresses: Sequence[str], seen: Mapping[str, File] = NOTHING_SEEN) -> Files:
     """Examine every file below these folders (or these files).
 
     ``seen``: files by path that were examined before; one of the same size is not opened again.
@@ -85,12 +78,12 @@ def examine(spark: SparkSession, addresses: Sequence[str], seen: Mapping[str, Fi
     sizes_bytes: dict[str, int] = {}
     problems: list[str] = []
     for address in addresses:
-        found = dict(listed(spark, address))
+        found = dict(storage.listed(address))
         if not found:
             problems.append(f"there is no file of a history in {address}")
         sizes_bytes |= found
     is_new = {path: path not in seen or seen[path].size_bytes != size for path, size in sizes_bytes.items()}
-    opened = examined(spark, {path: size for path, size in sizes_bytes.items() if is_new[path]})
+    opened = examined(storage, {path: size for path, size in sizes_bytes.items() if is_new[path]})
     problems += [wrong for wrong in opened.values() if isinstance(wrong, str)]
     files = {path: opened[path] if is_new[path] else seen[path] for path in sizes_bytes}
     there = {path: file if isinstance(file, File) else None for path, file in files.items()}
@@ -171,18 +164,6 @@ def parts_of(files: Files) -> dict[str, Files]:
     }
 
 
-def events_of(spark: SparkSession, files: Files) -> DataFrame:
-    """All events that concern a topic, in order, for :mod:`conformance.pipeline.results`."""
-    parts = []
-    if files.in_order:
-        parts.append(_rows(spark, files.in_order))
-    if files.loose:
-        loose = rows_of(spark, files.loose).where(F.col("topic").isNotNull())
-        parts.append(loose.repartition(_partitions(files.loose), "run", "topic").sortWithinPartitions(*ORDER))
-    events = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
-    return events.where(F.col("topic").isNotNull())
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfNoTopic:
     """Events without a topic: faults of whole clusters, and a sentence for each that cannot be judged."""
@@ -191,17 +172,12 @@ class OfNoTopic:
     problems: tuple[str, ...] = ()
 
 
-def of_no_topic(spark: SparkSession, files: Files) -> OfNoTopic:
+def of_no_topic(rows: Sequence[Mapping[str, Any]]) -> OfNoTopic:
     """The events without a topic, which should all be faults.
 
     Raises:
         HarnessError: there are too many for sending them to every worker.
     """
-    files_to_read = [file for file in files.all if not file.names_topics_only]
-    if not files_to_read:
-        return OfNoTopic()
-    events = rows_of(spark, files_to_read).where(F.col("topic").isNull())
-    rows = events.limit(FAULTS_AT_MOST + 1).collect()
     if len(rows) > FAULTS_AT_MOST:
         raise HarnessError(f"the histories have more than {FAULTS_AT_MOST} faults of whole clusters")
     why = [_strange(row) for row in rows]
@@ -212,7 +188,7 @@ def of_no_topic(spark: SparkSession, files: Files) -> OfNoTopic:
     return OfNoTopic(faults=faults, problems=tuple(strange))
 
 
-def _strange(row: Row) -> str:
+def _strange(row: Mapping[str, Any]) -> str:
     """Why an event without a topic cannot be judged; empty if it can."""
     event = f"a {row['kind']} with outcome {row['outcome']} of run {row['run']}"
     lacking = [name for name in REQUIRED if row[name] is None]
@@ -226,7 +202,7 @@ def _strange(row: Row) -> str:
     return f"{BACKWARDS}: {event}" if is_backwards else ""
 
 
-def _fault(row: Row) -> RecordedFault:
+def _fault(row: Mapping[str, Any]) -> RecordedFault:
     return RecordedFault(
         run=row["run"],
         cluster=row["cluster"],
@@ -234,23 +210,3 @@ def _fault(row: Row) -> RecordedFault:
         invoked_ns=-1 if row["invoked_ns"] is None else row["invoked_ns"],
         completed_ns=row["completed_ns"],
     )
-
-
-def rows_of(spark: SparkSession, files: Sequence[File], *, is_lenient: bool = False) -> DataFrame:
-    """All rows of these files, in no order; ``is_lenient``: without those that cannot be read.
-
-    A task reads several small files, because a task costs more than a small file.
-    """
-    at_least: int = spark.sparkContext.defaultParallelism
-    return _rows(spark, files, is_lenient=is_lenient).coalesce(max(at_least, _partitions(files)))
-
-
-def _rows(spark: SparkSession, files: Sequence[File], *, is_lenient: bool = False) -> DataFrame:
-    """The same, each file in a partition of its own."""
-    reader = spark.read.schema(from_arrow_schema(SCHEMA)).option("parquet.page.verify-checksum.enabled", "true")
-    reader = reader.option("ignoreCorruptFiles", is_lenient)
-    return reader.parquet(*(file.path for file in files))
-
-
-def _partitions(files: Sequence[File]) -> int:
-    return 1 + sum(file.size_bytes for file in files) // _SORTED_BYTES
