@@ -35,6 +35,24 @@ def could_be_for(answer: Answer, named: Entry, entry: Entry) -> bool:
             assert_never(answer)
 
 
+def _may_be_for(bag: Collection[tuple[Entry, Answer]], entries: Collection[Entry]) -> bool:
+    """Whether each of these answers may belong to one of these entries: of many sends, most assignments fail here."""
+    lowest, highest = {entry.lowest for entry in entries}, {entry.highest for entry in entries}
+
+    def is_left(named: Entry, answer: Answer) -> bool:
+        match answer:
+            case Stored() | Duplicate():
+                return named.lowest in lowest
+            case Refused():
+                return named.highest in highest
+            case Unknown():
+                return True
+            case _:
+                assert_never(answer)
+
+    return all(is_left(named, answer) for named, answer in bag)
+
+
 def hand_out(
     states: P, entries: Sequence[Entry], answers: Sequence[Answer], take: Receive[P]
 ) -> Iterator[tuple[P, tuple[Answer, ...]]]:
@@ -55,12 +73,13 @@ def _hand_out(
     entry, rest = entries[0], entries[1:]
     tried: set[Answer] = set()
     for place, (named, answer) in enumerate(bag):
-        if answer in tried or not could_be_for(answer, named, entry):
+        left = bag[:place] + bag[place + 1 :]
+        if answer in tried or not could_be_for(answer, named, entry) or not _may_be_for(left, rest):
             continue
         tried.add(answer)
         after = take(states, entry, answer)
         if after:
-            yield from _hand_out(after, rest, bag[:place] + bag[place + 1 :], take, (*way, answer))
+            yield from _hand_out(after, rest, left, take, (*way, answer))
 
 
 def furthest(
@@ -92,12 +111,13 @@ def _dead_end(
     ends: list[_DeadEnd] = []
     tried: set[Answer] = set()
     for place, (named, answer) in enumerate(bag):
-        if answer in tried or not could_be_for(answer, named, entry):
+        left = bag[:place] + bag[place + 1 :]
+        if answer in tried or not could_be_for(answer, named, entry) or not _may_be_for(left, rest):
             continue
         tried.add(answer)
         after = take(states, entry, answer)
         if not after:
             ends.append(_DeadEnd(states, entry, answer, len(entries)))
-        elif (end := _dead_end(after, rest, bag[:place] + bag[place + 1 :], take)) is not None:
+        elif (end := _dead_end(after, rest, left, take)) is not None:
             ends.append(end)
     return min(ends, key=lambda end: end.left, default=None)
