@@ -134,6 +134,12 @@ class NetworkFaultsCleared(Outcome, frozen=True):
     fired: int
 
 
+class Terminated(Outcome, frozen=True):
+    """A topic was terminated; its last position, as the broker answers it. In older histories, Done."""
+
+    end: Position
+
+
 class Trimmed(Outcome, frozen=True):
     """The ledgers of a topic that are left, as the broker lists them."""
 
@@ -514,6 +520,7 @@ CursorOutcome = (
     | NotPersisted
     | CursorReset
     | Expired
+    | Terminated
     | Trimmed
     | AllReceived
     | Starved

@@ -109,7 +109,7 @@ class Unload(Operation, frozen=True):
 
 
 class Terminate(Operation, frozen=True):
-    """Terminate a topic: nothing more is written to it."""
+    """Terminate a topic: nothing more is written to it. Sends may be unanswered meanwhile. Terminated."""
 
     request: ClassVar = "terminate"
     may_be_cause: ClassVar = True
@@ -118,7 +118,7 @@ class Terminate(Operation, frozen=True):
 
 
 class Trim(Operation, frozen=True):
-    """Have the broker delete the ledgers that it may delete. Trimmed."""
+    """Have the broker delete the ledgers that it may delete. Sends may be unanswered meanwhile. Trimmed."""
 
     request: ClassVar = "trim"
     may_be_cause: ClassVar = True

@@ -388,7 +388,17 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         name="service",
         summary="Asks for what is in use, and for what is not, and reads the broker's accounts after each request.",
-        decides=("SERVE-01", "SERVE-02", "SERVE-03", "SERVE-04", "SERVE-05", "SERVE-08", "SERVE-09", "SERVE-13"),
+        decides=(
+            "SERVE-01",
+            "SERVE-02",
+            "SERVE-03",
+            "SERVE-04",
+            "SERVE-05",
+            "SERVE-08",
+            "SERVE-09",
+            "SERVE-12",
+            "SERVE-13",
+        ),
         share=4.0,
     ),
     Description(

@@ -31,6 +31,7 @@ from conformance.lockstep.applications.performer import ApplicationPerformer
 from conformance.lockstep.chunking.performer import Chunks
 from conformance.lockstep.chunking.producers import CLOSED, session_of, why_not_sent
 from conformance.lockstep.contenders import ACTIVATION_TIMEOUT_S, Contenders
+from conformance.lockstep.cursors.admin import CursorAdmin
 from conformance.lockstep.cursors.performer import Cursors
 from conformance.lockstep.log_reader import Snapshots, read_whole_log
 from conformance.lockstep.network import Network
@@ -59,6 +60,7 @@ from model.events import (
     Refused,
     Sent,
     Skipped,
+    Trimmed,
 )
 from model.expiry_operations import ExpiryRequest
 from model.operations import (
@@ -84,6 +86,8 @@ from model.operations import (
     SetFailpoint,
     StartSource,
     TakeOver,
+    Terminate,
+    Trim,
     Unload,
     UseProxy,
 )
@@ -198,6 +202,8 @@ class RealPerformer:
             return Performed(self._replication.perform(operation))
         if isinstance(operation, ApplicationOperation):
             return Performed(self._applications.perform(operation))
+        if isinstance(operation, Terminate | Trim):
+            return self._during_sends(operation)
         if isinstance(operation, CursorOperation):
             # Collect the answers to earlier sends first: they locate the messages that this operation names.
             late = self._collect(list(self._sessions))
@@ -349,6 +355,14 @@ class RealPerformer:
         for session in sessions:
             self._drop_if_wire(session)
         return Performed(Done(), late)
+
+    def _during_sends(self, operation: Terminate | Trim) -> Performed:
+        """Answers to sends of the topic are collected afterwards; those sends may have begun further ledgers."""
+        outcome = self._cursors.perform(operation)
+        late = self._collect(list(self._sessions))
+        if late and isinstance(outcome, Trimmed):
+            outcome = CursorAdmin(self._world.admin).ledgers(self._topics[operation.topic])
+        return Performed(outcome, late)
 
     def _bounce(self, capability: Capability, bounce: Callable[[], None]) -> Performed:
         if capability not in self._world.broker.capabilities:

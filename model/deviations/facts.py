@@ -10,7 +10,7 @@ from model.cluster_operations import LoseCluster
 from model.cursors import acked
 from model.cursors.acked import Acked
 from model.cursors.log import Place
-from model.events import Refused, Skipped, TakenOver
+from model.events import Refused, Skipped, TakenOver, Unknown
 from model.example.expiry import ages_of
 from model.example.state import Example, Past
 from model.example.step import Step
@@ -147,6 +147,13 @@ def is_last_ledger_full(state: Example, topic: str | None) -> bool:
     """Whether the last ledger of a topic is full, or may be."""
     one = tracked(state, topic)
     return one is not None and (one.log.ends_full or not one.is_sure)
+
+
+def cut_off_by(state: Example, step: Step, topic: str) -> frozenset[str]:
+    """The producers of a topic some of whose unanswered sends a step left without a confirmation."""
+    late = ((state.sessions[one.session], one.answers) for one in step.late)
+    left = [one for one, answers in late if any(isinstance(each, Refused | Unknown) for each in answers)]
+    return frozenset(one.producer for one in left if one.topic == topic)
 
 
 def contention_forgotten(state: Example, topic: str) -> Example:

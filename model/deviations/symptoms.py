@@ -69,7 +69,7 @@ _RULES = {
     "no-answer": "SERVE-02 SERVE-09",
     "internal-error": "SERVE-01",
     "refused": "CHUNK-01",
-    "not-done": "ACK-04",
+    "not-done": "ACK-04 SERVE-12",
     "not-enforced": "DEDUP-01 ACK-13 KEY-15 SERVE-05 SERVE-13",
     "lagging": "REPL-12 REPL-13 REPL-17 REPL-19",
     "wrong-count": "DEDUP-19 ACK-01 KEY-11 SERVE-04",
@@ -101,7 +101,12 @@ _EXCEPTIONS = {
     ),
     "twice": ("chunk-only-last-deduplicated", "recovery-ignores-replicator-positions"),
     "ack-lost": ("batch-index-acks-overwritten",),
-    "no-answer": ("read-of-absent-entry-not-answered", "reconnect-never-answered", "skip-past-terminated-end-loops"),
+    "no-answer": (
+        "read-of-absent-entry-not-answered",
+        "reconnect-never-answered",
+        "sends-of-terminated-ledger-never-fail",
+        "skip-past-terminated-end-loops",
+    ),
     "refused": (
         "new-topic-unknown-to-other-broker",
         "terminated-empty-topic-refuses-subscriptions",

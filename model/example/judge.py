@@ -72,6 +72,7 @@ from model.operations import (
     SetFailpoint,
     StartSource,
     TakeOver,
+    Terminate,
     Unload,
     UseProxy,
 )
@@ -106,9 +107,10 @@ def judge(
     """
     if elsewhere.concerns(state, operation):
         return in_time(outcome, elsewhere.judge(state, operation, outcome))
-    # An unload fails the writes in flight. They were not confirmed, and the client may resend them.
-    may_fail = isinstance(operation, Unload | Restart | Kill | TakeOver | FreezeOwner)
+    # An unload or a termination fails the writes in flight. They were not confirmed, and the client may resend them.
+    may_fail = isinstance(operation, Unload | Restart | Kill | TakeOver | FreezeOwner | Terminate)
     steps: list[Callable[[Example], Judgement]] = [lambda before: judge_unexpected(before, operation, unexpected)]
+    steps.append(lambda before: Allowed(producers.interrupted(before, operation, late)))
     if not isinstance(outcome, Abandoned):
         steps += [_late_step(answers, may_fail=may_fail) for answers in late]
         failed = failed_again(state, unexpected)
@@ -481,19 +483,23 @@ def _snapshot_read(state: Example, operation: ReadSnapshot, outcome: AnyOutcome)
 def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
     if not isinstance(outcome, LogRead) or state.remote_of(topic).is_in_flight:
         return Allowed(state)
+    log, is_trimmed = state.service.confirmed.get(topic, confirmed.EMPTY), state.consumption.topics[topic].is_trimmed
+    kept = confirmed.ends(log, topic, outcome.entries)
+    if not is_trimmed:
+        kept = kept.then(lambda _: confirmed.read_back(log, topic, outcome.entries))
+    return kept.then(lambda _: _entries_read(state, topic, outcome))
+
+
+def _entries_read(state: Example, topic: str, outcome: LogRead) -> Judgement:
     view, before = state.topics[topic], state.applications
     tracked = state.consumption.topics[topic]
-    log = state.service.confirmed.get(topic, confirmed.EMPTY)
-    kept = Allowed(None) if tracked.is_trimmed else confirmed.read_back(log, topic, outcome.entries)
-    if isinstance(kept, Broken):
-        return kept
     may_grow = (
         _writes_may_fail(state, topic)
         or any(session.pending and session.topic == topic for session in state.sessions.values())
         or written.may_be_in_flight(tracked)
     )
     if may_grow and topic_observer.unsettled(view):
-        return kept.of(state)  # entries in flight may be stored later
+        return Allowed(state)  # entries in flight may be stored later
     followed_elsewhere = {*before.on(topic), *state.remote_of(topic).producers}
     others = [logged for logged in outcome.entries if logged.producer not in followed_elsewhere]
 
@@ -511,7 +517,7 @@ def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
         read = written.read_back(now.consumption, topic, outcome.entries)
         return read.then(lambda after: Allowed(replace(now, consumption=after)))
 
-    return kept.then(lambda _: in_turn(state, [of_applications, of_producers, of_subscriptions]))
+    return in_turn(state, [of_applications, of_producers, of_subscriptions])
 
 
 def _by_application(state: Example, operation: ApplicationOperation, outcome: AnyOutcome) -> Judgement:

@@ -1,19 +1,34 @@
-"""Producers that are opened, or activated after they waited for exclusive access, as sessions of an example."""
+"""The producers of an example: opened, activated after they waited for exclusive access, interrupted during sends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Final
 
 from model.cursors.ledger import Interval
 from model.deduplication import topic_observer
-from model.events import AnyOutcome, Opened
+from model.events import AnyOutcome, Late, Opened
 from model.example.state import Example, Judgement
 from model.judgement import Allowed, in_turn
-from model.operations import OpenProducer
+from model.operations import AnyOperation, Kill, OpenProducer, Restart, Terminate, Trim, Unload
 from model.producer_operations import Activated, ProducersRead
+from model.service import confirmed
 from model.sessions import session_of
 from model.subscriptions import written
+
+INTERRUPTING: Final = (Terminate, Trim, Unload, Kill, Restart)
+"""Operations that are performed while sends are unanswered."""
+
+
+def interrupted(state: Example, operation: AnyOperation, late: Iterable[Late]) -> Example:
+    """An operation was performed while these sends were unanswered."""
+    if not isinstance(operation, INTERRUPTING):
+        return state
+    for topic in {state.sessions[one.session].topic for one in late}:
+        if operation.topic in (None, topic):
+            state = state.with_confirmed(topic, confirmed.interrupted)
+    return state
 
 
 def recovered(state: Example, topic: str, at: Interval) -> Example:

@@ -53,7 +53,7 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         being_reset |= closed.difference(state.consumption.consumers, state.sessions)
     reasons = Reasons(
         failing=state.lingering | state.topics_with(WRITE_FAILURES) | short,
-        ending=frozenset(ending),
+        ending=frozenset(name for name, session in state.sessions.items() if session.topic in ending),
         severed=state.severed | state.topics_with(CUTS),
         cut=frozenset(name for name, session in state.sessions.items() if session.was_cut),
         unsaved=state.topics_with(frozenset({"snapshot-write-fails"})),

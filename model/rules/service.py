@@ -69,6 +69,13 @@ STATEMENTS = (
         "Messaging: access mode (PIP-68, PIP-161)",
     ),
     Rule(
+        "SERVE-12",
+        "service",
+        "Operations while sends are unanswered (terminate, unload, trim, delete, kill): what is confirmed can be read, what is refused is not stored after the end, and the topic serves again.",
+        (Decided.FAULT,),
+        "Messaging: topic termination; admin API: topics",
+    ),
+    Rule(
         "SERVE-13",
         "service",
         "No more than asked: a dispatch goes beyond a consumer's permits by less than one batch; consumers are blocked and unblocked as the limits say.",

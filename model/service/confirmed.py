@@ -1,4 +1,4 @@
-"""SERVE-06 and SERVE-07: confirmed entries stay in the log, through takeovers and lost bookies.
+"""SERVE-06, -07 and -12: confirmed entries stay in the log, through takeovers, lost bookies and interrupted sends.
 
 A topic has one owner. If the owner is killed, shuts down, unloads the topic or is frozen beyond its session timeout,
 another broker takes over. It closes the former owner's ledger and writes to a new one. So a confirmed position contains
@@ -8,6 +8,9 @@ confirmed, and no consumer may ever read them.
 
 A ledger has several bookies, and each entry is on enough of them that one may be lost. While enough bookies are left
 for a ledger's ensemble, the topic keeps storing: writes that fail on the lost bookie go to another one.
+
+A topic may be terminated, trimmed, unloaded or killed while sends are unanswered. Their writes complete or fail. A
+terminated topic has an end, after which nothing is stored, confirmed or not, and no producer is admitted any more.
 
 Deduplication (DEDUP) and cursors (ACK) have their own rules. This module judges only which entries are stored, and
 where. It does not follow pulsar-client, which resends entries by itself, nor applications and chunked topics.
@@ -40,7 +43,8 @@ class ConfirmedLog:
 
     ``stored``: the confirmed entries, by position. ``sends``: how often each entry was sent, if all its sends are
     known. ``strays``: entries that were sent only to a broker that had lost the topic. ``takeovers``: how often another
-    broker took over. ``losses``: how often a bookie was lost.
+    broker took over. ``losses``: how often a bookie was lost. ``interruptions``: how often an operation was performed
+    while sends were unanswered. ``end``: the last position of a terminated topic.
     """
 
     stored: Map[Position, Sending] = Map()
@@ -48,11 +52,22 @@ class ConfirmedLog:
     strays: frozenset[Sending] = frozenset()
     takeovers: int = 0
     losses: int = 0
+    interruptions: int = 0
+    end: Position | None = None
 
     @property
-    def rules(self) -> tuple[str, ...]:
-        """The rules that require all confirmed entries."""
-        return (*(["SERVE-06"] if self.takeovers else []), *(["SERVE-07"] if self.losses else []))
+    def is_cut_off(self) -> bool:
+        """Whether the topic was terminated while sends were unanswered."""
+        return self.end is not None and self.interruptions > 0
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """The rules that require all confirmed entries, and after what."""
+        return {
+            **({"SERVE-06": "a takeover"} if self.takeovers else {}),
+            **({"SERVE-07": "the loss of a bookie"} if self.losses else {}),
+            **({"SERVE-12": "an operation during sends"} if self.interruptions else {}),
+        }
 
 
 EMPTY: Final = ConfirmedLog()
@@ -89,6 +104,41 @@ def bookie_lost(log: ConfirmedLog) -> ConfirmedLog:
     return replace(log, losses=log.losses + 1)
 
 
+def interrupted(log: ConfirmedLog) -> ConfirmedLog:
+    """An operation on the topic was performed while sends were unanswered."""
+    return replace(log, interruptions=log.interruptions + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class AfterTheEnd:
+    """Entries of a topic that are after its end."""
+
+    topic: str
+    positions: tuple[Position, ...]
+
+
+@carries("SERVE-12")
+def terminated(log: ConfirmedLog, topic: str, end: Position) -> Allowed[ConfirmedLog] | Broken:
+    """A topic was terminated: what was confirmed is not after its end."""
+    after = replace(log, end=end)
+    beyond = tuple(position for position in sorted(log.stored) if position > end)
+    if not beyond:
+        return Allowed(after, ("SERVE-12",) if log.interruptions else ())
+    because = f"{_name(log.stored[beyond[0]])} is confirmed at {beyond[0]}, after the end of topic {topic}, {end}"
+    return Broken("SERVE-12", because, evidence=AfterTheEnd(topic, beyond)).passing_to(after)
+
+
+@carries("SERVE-12")
+def opened(log: ConfirmedLog, topic: str, what: str, *, is_admitted: bool) -> Allowed[None] | Broken:
+    """A terminated topic admits no producer."""
+    if log.end is None:
+        return Allowed(None)
+    if not is_admitted:
+        return Allowed(None, ("SERVE-12",))
+    because = f"{what} is admitted to topic {topic}, which was terminated at {log.end}"
+    return Broken("SERVE-12", because, evidence=AfterTheEnd(topic, ())).passing_to(None)
+
+
 @carries("SERVE-07")
 def goes_on(topic: str, entries: Sequence[Entry], answers: Sequence[Answer]) -> Allowed[None] | Broken:
     """A topic with enough bookies left stores every entry."""
@@ -119,12 +169,24 @@ def thawed(log: ConfirmedLog, producer: str, entry: Entry, answer: Answer) -> Al
     return Allowed(answered(log, producer, [entry], [answer]), ("SERVE-06",))
 
 
-@carries("SERVE-06", "SERVE-07")
+@carries("SERVE-12")
+def ends(log: ConfirmedLog, topic: str, entries: Sequence[LoggedEntry]) -> Allowed[None] | Broken:
+    """Nothing is stored after the end of a terminated topic."""
+    if log.end is None:
+        return Allowed(None)
+    beyond = tuple(one.position for one in entries if one.position > log.end)
+    if not beyond:
+        return Allowed(None, ("SERVE-12",))
+    because = f"topic {topic} was terminated at {log.end}, and has an entry at {beyond[0]}"
+    return Broken("SERVE-12", because, evidence=AfterTheEnd(topic, beyond)).passing_to(None)
+
+
+@carries("SERVE-06", "SERVE-07", "SERVE-12")
 def read_back(log: ConfirmedLog, topic: str, entries: Sequence[LoggedEntry]) -> Allowed[None] | Broken:
     """The log has every confirmed entry at its position, once."""
-    if not log.rules:
+    if not log.reasons:
         return Allowed(None)
-    rule, after = (log.rules[0], "a takeover" if log.takeovers else "the loss of a bookie")
+    rule, after = next(iter(log.reasons.items()))
     found = {one.position: sending(one.producer, one.entry) for one in entries}
     for position, one in sorted(log.stored.items()):
         if position not in found:
@@ -142,7 +204,7 @@ def read_back(log: ConfirmedLog, topic: str, entries: Sequence[LoggedEntry]) -> 
             return Broken(
                 rule, f"{_name(one)} was sent {log.sends[one]} times and is stored {times} times in topic {topic}"
             )
-    return Allowed(None, log.rules if log.stored else ())
+    return Allowed(None, tuple(log.reasons) if log.stored else ())
 
 
 def _is_answer_to(one: Sending, other: Sending) -> bool:

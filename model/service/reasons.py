@@ -43,11 +43,12 @@ OF_FAILED_WRITES: Final = frozenset({"PersistenceError", "ServiceNotReady"})
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """What may explain unexpected behavior: failing writes, topics that load or terminate, network faults."""
+    """What may explain unexpected behavior: failing writes, topics that load or were terminated, network faults."""
 
     failing: frozenset[str] = frozenset()
     loading: frozenset[str] = frozenset()
     ending: frozenset[str] = frozenset()
+    """Producer sessions of terminated topics."""
     severed: frozenset[str] = frozenset()
     """Topics on which a failpoint cuts the connections of producers."""
     cut: frozenset[str] = frozenset()
@@ -124,9 +125,9 @@ def _silence(silence: Silence, reasons: Reasons) -> Allowed[None] | Broken:
 @carries("SERVE-02")
 def _closed(closed: Closed, reasons: Reasons) -> Allowed[None] | Broken:
     """A broker closes producers of a topic whose write failed, or that was terminated, and consumers for a reset."""
-    if closed.topic in reasons.failing | reasons.ending | reasons.severed or reasons.is_disturbed:
+    if closed.topic in reasons.failing | reasons.severed or reasons.is_disturbed:
         return Allowed(None, excused=("SERVE-02",))
-    if closed.actor in reasons.cut | reasons.being_reset | reasons.fenced:
+    if closed.actor in reasons.ending | reasons.cut | reasons.being_reset | reasons.fenced:
         return Allowed(None, excused=("SERVE-02",))
     because = f"{closed.actor}, which did nothing wrong, lost its connection: {closed.why}"
     return Broken("SERVE-02", because, evidence=closed).passing_to(None)

@@ -15,7 +15,7 @@ from model.judgement import Allowed, Broken, overdue
 from model.operations import AnyOperation, OpenProducer
 from model.producer_operations import AwaitProducers, ProducersRead
 from model.rules.catalogue import carries
-from model.service import access
+from model.service import access, confirmed
 from model.service.state import ServiceState
 from model.service.unexpected import INTERNAL_ERRORS
 from model.subscription_operations import (
@@ -65,10 +65,13 @@ def judge(
         case _ if isinstance(outcome, Refused) and outcome.code in NO_REASON and is_certain:
             what = f"{type(operation).__name__} of {operation.actor or operation.topic}"
             because = f"{what} is refused with {outcome.code}: {outcome.message}"
-            return Broken("SERVE-01", because, evidence=outcome).passing_to(None)
+            is_interrupted = service.confirmed.get(operation.topic or "", confirmed.EMPTY).is_cut_off
+            rule = "SERVE-12" if is_interrupted else "SERVE-01"
+            return Broken(rule, because, evidence=outcome).passing_to(None)
         case OpenProducer():
             by_access = _given_access(service, operation, outcome) if is_certain else NOT_JUDGED
-            return by_access.then(lambda _: _opened(service, operation, outcome, is_certain=is_certain))
+            judged = by_access.then(lambda _: _opened(service, operation, outcome, is_certain=is_certain))
+            return judged.then(lambda _: _opened_in_time(service, operation, outcome))
         case AwaitProducers(topic) if isinstance(outcome, ProducersRead) and is_certain:
             return access.read(service.contention(topic), service.holders(topic), outcome)
         case Subscribe(topic=topic, subscription=subscription) if parts := consumption.parts_of(topic):
@@ -169,6 +172,15 @@ def _opened(service: ServiceState, operation: OpenProducer, outcome: AnyOutcome,
         is_connected = is_certain and any(service.producers[one].is_wire for one in others)
         return Broken("SERVE-05", f"{what} is let in, although {others[0]} has the name") if is_connected else EXCUSED
     return SERVE_05 if others and isinstance(outcome, Refused | Opened) else NOT_JUDGED
+
+
+def _opened_in_time(service: ServiceState, operation: OpenProducer, outcome: AnyOutcome) -> Judged:
+    """A producer is created unless its topic was terminated."""
+    log = service.confirmed.get(operation.topic, confirmed.EMPTY)
+    if operation.cluster is not None or not isinstance(outcome, Opened | Refused):
+        return NOT_JUDGED
+    what = f"producer {operation.producer} of {operation.session}"
+    return confirmed.opened(log, operation.topic, what, is_admitted=isinstance(outcome, Opened))
 
 
 @carries("SERVE-01")

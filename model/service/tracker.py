@@ -21,6 +21,7 @@ from model.events import (
     Starved,
     Subscribed,
     TakenOver,
+    Terminated,
 )
 from model.judgement import Allowed, Broken, in_turn
 from model.operations import (
@@ -35,6 +36,7 @@ from model.operations import (
     Restart,
     RestoreBookies,
     TakeOver,
+    Terminate,
     Unload,
 )
 from model.producer_operations import AwaitProducers, ProducersRead, Queued
@@ -80,7 +82,9 @@ def served(
     judged = refusals.judge(state, consumption, operation, outcome, is_certain=is_certain)
     if isinstance(outcome, Starved) and is_certain:
         judged = judged.then(lambda _: _waited_in_vain(consumption, operation, outcome))
-    return judged.then(lambda _: _served(state, operation, outcome))
+    return judged.then(lambda _: _served(state, operation, outcome)).then(
+        lambda after: _terminated(after, operation, outcome)
+    )
 
 
 @carries("SERVE-01", "SERVE-02", "SERVE-03", "SERVE-13")
@@ -93,6 +97,15 @@ def _served(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) -
         state = replace(state, loading=state.loading - {topic})
         exercised = (*exercised, "SERVE-02")
     return Allowed(_after(state, operation, outcome), exercised)
+
+
+def _terminated(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) -> Allowed[ServiceState] | Broken:
+    """A terminated topic has an end."""
+    if not isinstance(operation, Terminate) or not isinstance(outcome, Terminated):
+        return Allowed(state)
+    topic = operation.topic
+    judged = confirmed.terminated(state.confirmed.get(topic, confirmed.EMPTY), topic, outcome.end)
+    return judged.then(lambda log: Allowed(replace(state, confirmed=state.confirmed.set(topic, log))))
 
 
 def _has_messages(outcome: AnyOutcome) -> bool:

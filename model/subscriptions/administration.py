@@ -22,6 +22,7 @@ from model.events import (
     Persisted,
     Refused,
     StoredCursorRead,
+    Terminated,
     Trimmed,
     Unknown,
 )
@@ -372,8 +373,9 @@ def terminated_or_trimmed(state: Consumption, operation: Terminate | Trim, outco
     """A topic was terminated, or trimmed of what all subscriptions acknowledged."""
     if isinstance(outcome, Trimmed) and operation.topic in state.topics:
         return _trimmed(state, operation.topic, outcome.ledgers)
-    if isinstance(operation, Terminate) and isinstance(outcome, Done) and operation.topic in state.topics:
-        tracked = replace(state.topics[operation.topic], is_terminated=True)
+    if isinstance(operation, Terminate) and isinstance(outcome, Done | Terminated) and operation.topic in state.topics:
+        nobody = frozenset[str]()  # writes in flight have failed
+        tracked = replace(state.topics[operation.topic], is_terminated=True, in_doubt=nobody, reopened=nobody)
         return Allowed(state.with_topic(operation.topic, tracked))
     return Allowed(state)
 

@@ -216,7 +216,9 @@ def _prepared(state: Consumption, operation: OnSubscriptions, outcome: Outcome, 
     # A performer waits for what is due when it looks. What is still missing at its deadline is due then.
     state = written.time_passed(state, at.completed_ms if isinstance(outcome, Starved) else at.invoked_ms)
     for topic in _topics_of(state, operation):
-        if not state.topics[topic].is_sure:
+        tracked = state.topics[topic]
+        is_of_log = isinstance(operation, Terminate) or (isinstance(operation, Trim) and not tracked.is_trimmed)
+        if not tracked.is_sure and not is_of_log:
             state = written.lost(state, topic)
     if not isinstance(operation, Receive | ReceiveDue | Permit | ReadCursor):
         state = state.may_be_read(_topics_of(state, operation))

@@ -18,6 +18,8 @@ TOPIC = "t0"
 INDEXES = st.integers(0, 63)
 COUNTS = st.integers(1, 9)
 STARTS: st.SearchStrategy[Start] = st.sampled_from(["earliest", "earliest", "latest"])
+UNANSWERED = st.sampled_from([8, 20, 40, 80])
+"""How many sends are unanswered during an operation: they fill several ledgers."""
 KINDS: st.SearchStrategy[SubscriptionType] = st.sampled_from(
     ["Shared", "Shared", "Exclusive", "Failover", "Key_Shared"]
 )
@@ -93,6 +95,10 @@ class OnSubscriptions(LockstepMachine):
         """New messages."""
         entries = self.plan.entries(sizes)
         self.do(Send(session=f"p-{topic}", entries=entries, age_s=self.plan.age_s))
+
+    def send_unanswered(self, count: int, topic: str = TOPIC) -> None:
+        """New messages, whose answers nobody awaits."""
+        self.do(Send(session=f"p-{topic}", entries=self.plan.entries([1] * count), wait=False))
 
     def produce_again(self, topic: str = TOPIC) -> None:
         """Open the producer, or reopen it after its connection was closed."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from model.operations import CloseProducer, CrashProducer, OpenProducer, Unload
+from model.operations import CloseProducer, CrashProducer, OpenProducer, ReadLog, Terminate, Trim, Unload
 from model.subscription_operations import (
     Acknowledge,
     CloseConsumer,
@@ -26,7 +26,7 @@ from model.subscription_operations import (
 )
 from model.subscriptions.consumers import SHARED
 from model.vocabulary import Limits, SubscriptionType
-from stateful.cursors.base import COUNTS, INDEXES, KINDS, TOPIC, OnSubscriptions
+from stateful.cursors.base import COUNTS, INDEXES, KINDS, TOPIC, UNANSWERED, OnSubscriptions
 from stateful.cursors.machines import NTH, SIZES
 from stateful.cursors.plan import PlannedConsumer
 from stateful.delays import DELAYS, Delays
@@ -44,16 +44,27 @@ class ServiceMachine(OnSubscriptions):
     """Requests that the broker must refuse or accept, and what consumers receive after each of them."""
 
     limits: Limits | None = None
+    last_sends: int | None = None
+    """How many sends are unanswered when the topic is terminated at last; None if it is not terminated."""
 
-    @initialize(kind=KINDS, sizes=SIZES, limits=LIMITS, nth=NTH, delays=DELAYS)
+    @initialize(
+        kind=KINDS, sizes=SIZES, limits=LIMITS, nth=NTH, delays=DELAYS, last_sends=st.none() | st.just(0) | UNANSWERED
+    )
     def begin(
-        self, kind: SubscriptionType, sizes: list[int], limits: Limits | None, nth: tuple[int, ...], delays: Delays
+        self,
+        kind: SubscriptionType,
+        sizes: list[int],
+        limits: Limits | None,
+        nth: tuple[int, ...],
+        delays: Delays,
+        last_sends: int | None,
     ) -> None:
         """A topic with messages, two subscriptions, and a consumer of the first one; often with limits.
 
         A limit on unacknowledged messages is reached at once, by consumers that share them; then nothing is delayed.
         """
         self.limits = limits
+        self.last_sends = last_sends
         self.plan.delays = () if self.counts_unacknowledged else delays
         kind = kind if kind in SHARED or not self.counts_unacknowledged else "Shared"
         self.create(TOPIC, "every-ack", (kind, "Shared"), limits=limits)
@@ -224,6 +235,30 @@ class ServiceMachine(OnSubscriptions):
         consumer = self.consumer(index)
         self.do(Receive(consumer=consumer.name, count=count))
         self.look(consumer.subscription)
+
+    @rule(unanswered=UNANSWERED, trims=st.booleans(), subscription=SUBSCRIPTIONS)
+    def interrupt_sends(self, unanswered: int, trims: bool, subscription: str) -> None:
+        """The topic is trimmed or unloaded during sends; then the log shows which of them were stored."""
+        self.send_unanswered(unanswered)
+        if trims:
+            self.do(Trim(topic=TOPIC))
+        else:
+            self.do(Unload(topic=TOPIC))
+            self.plan.drop_wire()
+            self.produce_again()
+        self.send_more([1])
+        self.do(ReadLog(topic=TOPIC))
+        self.look(subscription)
+
+    def teardown(self) -> None:
+        """At last the topic of most examples is terminated during sends."""
+        if self.last_sends is not None:
+            if self.last_sends:
+                self.send_unanswered(self.last_sends)
+            self.do(Terminate(topic=TOPIC))
+            self.do(ReadLog(topic=TOPIC))
+            self.produce_again()
+        super().teardown()
 
     def look(self, subscription: str) -> None:
         """Compare the broker's stats."""

@@ -232,6 +232,7 @@ OUTCOMES: tuple[AnyOutcome, ...] = (
     events.RedeliveryTimes(B4, 300.0, (301.2, 305.0), (B4,)),
     events.CursorReset(None),
     events.Expired(),
+    events.Terminated(Position(3, 1)),
     events.Trimmed((3, 7)),
     events.DueReceived(()),
     events.DueReceived(

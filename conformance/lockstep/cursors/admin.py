@@ -22,6 +22,7 @@ from model.events import (
     Skipped,
     Starved,
     StoredCursorRead,
+    Terminated,
     Trimmed,
 )
 from model.log import EARLIEST, Position
@@ -93,7 +94,8 @@ class CursorAdmin:
         return MessagePeeked(entry.position)
 
     def terminate(self, topic: str) -> AnyOutcome:
-        return _done(lambda: self._admin.terminate(topic))
+        end = surely(lambda: self._admin.terminate(topic))
+        return end if isinstance(end, Refused) else Terminated(end)
 
     def publish_time_ms(self, topic: str, position: Position) -> int | Refused:
         """The publish time in an entry's metadata."""
@@ -126,6 +128,10 @@ class CursorAdmin:
         answer = _done(lambda: self._admin.trim(topic))
         if isinstance(answer, Refused) and answer.code not in _NO_SUCH_REQUEST:
             return answer
+        return self.ledgers(topic)
+
+    def ledgers(self, topic: str) -> Trimmed:
+        """The ledgers that a topic has."""
         return Trimmed(tuple(ledger.ledger_id for ledger in self._admin.internal_stats(topic).ledgers))
 
 

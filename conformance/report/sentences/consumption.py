@@ -29,6 +29,7 @@ from model.events import (
     Starved,
     StoredCursorRead,
     Subscribed,
+    Terminated,
     Trimmed,
 )
 from model.operations import CursorOperation, Terminate, Trim
@@ -262,6 +263,8 @@ def outcome_in_words(outcome: CursorOutcome) -> str:
             return "done"
         case CursorReset(to=to):
             return f"reset to {to}" if to is not None else "reset to the earliest position"
+        case Terminated(end=end):
+            return f"the last position is {end}"
         case Trimmed(ledgers=ledgers):
             return "ledgers left: " + (joined([str(ledger) for ledger in ledgers]) or "none")
         case AllReceived(messages=messages):

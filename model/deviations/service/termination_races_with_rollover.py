@@ -18,7 +18,7 @@ from model.subscriptions import written
 ENTRY = Deviation(
     name="termination-races-with-rollover",
     rule="SERVE-01",
-    statement="A topic is terminated while its last ledger, which is full, is being replaced. The termination is answered with an internal error (BadVersionException), again and again, until a client opens the topic; or it succeeds and the managed ledger is fenced soon after. Then the next client is refused once, because the managed ledger is fenced.",
+    statement="A topic is terminated while its last ledger, which is full, is being replaced. The termination is answered with an internal error (BadVersionException), again and again, until a client opens the topic; or it succeeds and the managed ledger is fenced soon after, which also closes the consumers. Then the next client is refused once, because the managed ledger is fenced.",
     cause="ManagedLedgerImpl.asyncTerminate writes the list of ledgers to the metadata store without metadataMutex, with which a rollover writes it. The later of the two writes fails with BadVersion, on which handleBadVersion fences the managed ledger. The broker closes the topic and loads it again only after a client was refused.",
     upstream=("apache/pulsar#25858",),
     side="broker",
@@ -48,6 +48,10 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
             return judge(lost, step.operation, step.outcome, step.late, step.at, others)
         case Closed(topic=str(topic)) if _is_fenced(state, topic):
             return broken.passing()
+        case Closed(topic=str(topic)) if step.operation == Terminate(topic) and _may_be_fenced(state, step, topic):
+            others = tuple(one for one in step.unexpected if not (isinstance(one, Closed) and one.topic == topic))
+            lost = replace(state, consumption=written.lost(state.consumption, topic))  # its consumers are closed, too
+            return judge(lost, step.operation, step.outcome, step.late, step.at, others)
         case Refused() if isinstance(step.operation, Terminate) and _failed(step, step.operation.topic):
             return broken.passing()
         case _:

@@ -348,6 +348,19 @@ class SimulatedBroker:
         self._recover(hosted, reached)
         self._close_disconnected(name)
 
+    def terminate(self, name: str) -> None:
+        """Terminate a topic: some writes in flight complete first, the others fail, and its producers are closed."""
+        hosted = self._topics[name]
+        for _ in range(self._chance.randint(0, hosted.may_reach)):
+            self._finish_write(name)
+        for write in hosted.topic.in_flight:
+            for connection in self._connections:
+                if connection.name == write.session and self._chance.random() < 0.5:
+                    connection.told.append((write.entry, Refused(WRITE_FAILED)))
+        hosted.topic = replace(hosted.topic, in_flight=(), sessions=())
+        hosted.dooms.clear()
+        self._close_disconnected(name)
+
     def kill(self) -> None:
         """The process is killed and started again, without its failpoints."""
         for connection in list(self._connections):

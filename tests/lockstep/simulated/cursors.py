@@ -29,6 +29,7 @@ from model.events import (
     Skipped,
     Starved,
     Subscribed,
+    Terminated,
     Trimmed,
 )
 from model.key_shared.variants import DOCUMENT, KeysVariant
@@ -168,6 +169,10 @@ class SimulatedCursors:
             delay_tick_ms=1.0,
         )
 
+    def is_terminated(self, topic: str) -> bool:
+        """Whether nothing more is written to a topic."""
+        return topic in self._logs and self._logs[topic].is_terminated
+
     def mark_deletes(self) -> Iterator[tuple[Key, Position]]:
         """The mark-delete position of each durable subscription."""
         return ((key, one.state.acked.mark_delete) for key, one in self._subscriptions.items() if one.durable)
@@ -292,7 +297,7 @@ class SimulatedCursors:
                 return self._fail_often(operation)
             case Terminate(topic):
                 self._logs[topic].is_terminated = True
-                return Done()
+                return Terminated(max(self._logs[topic].entries, default=EARLIEST))
             case Trim():
                 return self._trim(operation.topic)
             case CreateSubscription(topic, name, start, at):

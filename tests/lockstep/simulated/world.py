@@ -73,6 +73,7 @@ from model.operations import (
     SetDeduplication,
     SetFailpoint,
     TakeOver,
+    Terminate,
     ThawOwners,
     Unload,
     UseProxy,
@@ -213,6 +214,10 @@ class SimulatedPerformer:
             return Performed(Skipped("there is one cluster here"))
         if isinstance(operation, NetworkOperation):
             return Performed(self._on_network(operation))
+        if isinstance(operation, Terminate) and operation.topic in self._cursors.topics:
+            self.broker.terminate(operation.topic)
+            ended = self.broker.topic(operation.topic)
+            self._cursors.learn(operation.topic, ended.log, ended.ledgers)
         if isinstance(operation, CursorOperation):
             late = self._collect(list(self._sessions))
             return Performed(self._cursors.perform(operation), late)
@@ -419,6 +424,8 @@ class SimulatedPerformer:
         return Performed(self._opened(operation), late)
 
     def _opened(self, operation: OpenProducer) -> Opened | Refused:
+        if self._cursors.is_terminated(operation.topic):
+            return Refused("TopicTerminatedError", "the topic was terminated")
         opened = self._connect(operation.topic, operation.producer)
         if isinstance(opened, Refused):
             return opened

@@ -187,9 +187,11 @@ def test_a_cut_by_the_network_explains_a_closed_producer_that_is_noticed_later_u
 
 
 def test_a_terminated_topic_closes_its_producers() -> None:
-    state = after(CREATED, OPENED)
+    other = CreateTopic("t1", persistence="every-ack"), Created(deduplication=False, snapshot_room=6)
+    state = after(CREATED, OPENED, other, (OpenProducer("s2", "t1", "p"), Opened(-1)))
     assert broken(state, CLOSED, operation=Terminate("t0")) is None
-    assert broken(state, Closed("s1", "the broker closed the producer", "t1"), operation=Terminate("t0")) == "SERVE-02"
+    assert broken(state, Closed("s2", "the broker closed the producer", "t1"), operation=Terminate("t0")) == "SERVE-02"
+    assert broken(state, Closed("c1", "the broker closed the consumer", "t0"), operation=Terminate("t0")) == "SERVE-02"
 
 
 def test_a_message_that_nobody_can_receive_breaks_the_counts_and_not_the_delivery() -> None:

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from model.deviation import Deviation, Shadow
+from model.deviations.facts import cut_off_by
+from model.events import Terminated
+from model.example.state import Example
+from model.example.step import Step
+from model.operations import Terminate
+from model.subscriptions import written
+
+ENTRY = Deviation(
+    name="rollover-reopens-terminated-topic",
+    rule="SERVE-12",
+    statement="A topic is terminated during sends, while its full ledger is being replaced. The broker closes the producers and answers the termination, but the managed ledger becomes writable again: it stores the waiting sends after the end, consumers receive them, and producers are admitted again.",
+    cause="ManagedLedgerImpl.asyncTerminate does not wait for a rollover. The rollover's callback updateLedgersIdsComplete then sets the state from Terminated to LedgerOpened, and writes all pending entries to the new ledger. Read in 4.0.8.",
+    upstream=("apache/pulsar#25858", "apache/pulsar#26680"),
+    side="broker",
+    releases=(">=4.0.8,<=4.0.8",),
+    seen=("4.0.8",),
+    shadow=Shadow(
+        name="test_only_a_rollover_reopens_a_terminated_topic",
+        by="small history",
+        statement="A topic whose last ledger has room has an entry after its end, or one that had no unanswered sends.",
+    ),
+)
+
+
+def alternatives(state: Example, step: Step) -> Iterator[Example]:
+    if not isinstance(step.operation, Terminate) or not isinstance(step.outcome, Terminated):
+        return
+    topic = step.operation.topic
+    producers, room = cut_off_by(state, step, topic), state.topics[topic].ledger_room
+    if producers and room is not None and step.outcome.end.entry + 1 >= room:
+        consumption = written.lost(state.consumption, topic)  # waiting sends may be stored at any time
+        tracked = replace(consumption.topics[topic], in_doubt=producers)
+        after = replace(state, consumption=consumption.with_topic(topic, tracked))
+        yield after.with_confirmed(topic, lambda log: replace(log, end=None))
