@@ -115,6 +115,8 @@ class SimulatedCursors:
         self._limits: dict[str, Limits] = {}
         self._ledgers: dict[str, Ledgers] = {}
         self._trimmed: dict[str, set[int]] = {}
+        self._whole: set[str] = set()
+        """The topics of which nothing is deleted."""
         self._partitions: dict[str, tuple[str, ...]] = {}
         self._subscriptions: dict[Key, Subscription] = {}
         self._has_draining_hashes = not keys.is_classic
@@ -147,12 +149,15 @@ class SimulatedCursors:
         snapshot_room: int,
         *,
         has_markers: bool,
+        is_trimmed: bool = False,
     ) -> Created:
         """Create a topic; the outcome."""
         rate = PERSISTED_PER_S[persistence]
         for name in partitions or (topic,):
             self._logs[name] = Log(of_model=TopicLog(has_markers=has_markers))
             self._trimmed[name] = set()
+            if not is_trimmed:
+                self._whole.add(name)
             self._limits[name] = Limits(
                 interval_s=1 / rate if rate else 0.0, flush_s=FLUSH_S, stored_ranges=STORED_RANGES
             )
@@ -616,5 +621,6 @@ class SimulatedCursors:
         is_full = current.used >= current.room and self._chance.random() < 0.5
         closed = [ledger for ledger in ledgers if ledger < current.current or is_full]
         here = [one for (where, _), one in self._subscriptions.items() if where == topic and one.durable]
-        self._trimmed[topic].update(reference.deletable(log.of_model, closed, tuple(one.state for one in here)))
+        if topic not in self._whole:
+            self._trimmed[topic].update(reference.deletable(log.of_model, closed, tuple(one.state for one in here)))
         return Trimmed(tuple(sorted({*ledgers, current.current} - self._trimmed[topic])))

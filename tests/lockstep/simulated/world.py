@@ -365,7 +365,14 @@ class SimulatedPerformer:
             self.broker.create(name, deduplication=False, has_policy=False, has_markers=has_markers)
             self._policies[name] = Policies(has_own_namespace=False)
         room = self.broker.snapshot_room
-        created = self._cursors.create(operation.topic, persistence, partitions, room, has_markers=has_markers)
+        created = self._cursors.create(
+            operation.topic,
+            persistence,
+            partitions,
+            room,
+            has_markers=has_markers,
+            is_trimmed=operation.is_trimmed,
+        )
         return Performed(created)
 
     def _switch(self, operation: SetDeduplication) -> Performed:
