@@ -32,7 +32,6 @@ from model.excuses.chunking import CHUNK_RECOVERY_COUNTS_UNFINISHED
 from model.excuses.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
     DEDUPLICATION_ENABLED_IN_FLIGHT,
-    OVERLAPPING_BATCH_DROPPED,
     PUSHED_ID_IN_PRODUCER_SUCCESS,
     SECOND_RECOVERY_NOT_AWAITED,
     SNAPSHOT_POSITION_AHEAD,
@@ -140,7 +139,7 @@ def overlaps(state: ProducerState, lowest: int, highest: int) -> bool:
 
 
 def _confirm(state: ProducerState, lowest: int, highest: int) -> Iterable[ProducerState]:
-    """A duplicate: *persisted* has reached its highest id, or by a deviation only its lowest.
+    """A duplicate: *persisted* has reached its highest id.
 
     A state that lags has no duplicates above *pushed*, with which the broker compares first.
     """
@@ -148,10 +147,6 @@ def _confirm(state: ProducerState, lowest: int, highest: int) -> Iterable[Produc
         return
     if is_duplicate(state, highest):
         yield replace(state, persisted=max(state.persisted, highest), is_recovered=False)
-    if lowest < highest and state.persisted < highest and lowest <= state.written:
-        yield replace(
-            state, persisted=max(state.persisted, lowest), requires=state.requires | {OVERLAPPING_BATCH_DROPPED}
-        )
 
 
 def _refuse(

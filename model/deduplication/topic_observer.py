@@ -27,7 +27,7 @@ from model.deduplication.producer_state import (
 )
 from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
 from model.excuses import DEVIATIONS, ways
-from model.judgement import Allowed, Broken
+from model.judgement import Allowed, Broken, Part
 from model.log import Position
 from model.rules.catalogue import carries
 from model.vocabulary import Entry
@@ -113,6 +113,17 @@ class TopicView:
         return replace(self, states=changed)
 
 
+@dataclass(frozen=True, slots=True)
+class WrongAnswer:
+    """A producer with these possible states got an answer to an entry that none of them allows. What explains it says
+    which states are possible after it."""
+
+    view: TopicView
+    states: ProducerStates
+    entry: Entry
+    answer: Answer
+
+
 def sent(
     view: TopicView,
     producer: str,
@@ -121,11 +132,14 @@ def sent(
     around: Circumstances,
     *,
     confirmed_before: Position | None,
+    explained: Mapping[tuple[ProducerStates, Entry, Answer], ProducerStates] | None = None,
 ) -> Allowed[TopicView] | Broken:
     """A producer sent these entries in order, and received these answers.
 
-    ``confirmed_before``: the last position that was confirmed on the topic before they were sent.
+    ``confirmed_before``: the last position that was confirmed on the topic before they were sent. ``explained``: the
+    states after answers that a deviation explains.
     """
+    given, asked, explained = view, around, explained or {}
     around = replace(
         around,
         enabled=view.enabled,
@@ -137,11 +151,20 @@ def sent(
         return broken
 
     def take(states: ProducerStates, entry: Entry, answer: Answer) -> ProducerStates:
+        if explained and (after := explained.get((states, entry, answer))):
+            return after
         return frozenset(new for state in states for new in observer.send(state, entry, answer, around))
 
     ways = list(hand_out(before, entries, answers, take))
     if not ways:
-        return diagnosis.for_answer(*furthest(before, entries, answers, take), _background(view, producer))
+        wrong = WrongAnswer(view, *furthest(before, entries, answers, take))
+        broken = diagnosis.for_answer(wrong.states, wrong.entry, wrong.answer, _background(view, producer))
+
+        def passed(part: Part) -> Allowed[TopicView] | Broken:
+            after = {**explained, (wrong.states, wrong.entry, wrong.answer): wrong.states if part is None else part}
+            return sent(given, producer, entries, answers, asked, confirmed_before=confirmed_before, explained=after)
+
+        return replace(broken, evidence=wrong, passed=passed)
     all_answered = not any(isinstance(answer, Unknown) for answer in answers)
     after = simplest(observer.settle(state, all_answered=all_answered) for states, _ in ways for state in states)
     accounted = account_for(after, view.known)

@@ -168,7 +168,7 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
         if operation.cluster == HOME and isinstance(operation, ReadLog) and isinstance(outcome, LogRead):
             return _home_read(state, operation.topic, outcome)
         remote = state.remote_of(operation.topic)
-        there = replica.judge(state.consumption, operation, outcome, state.known, remote)
+        there = replica.judge(state.consumption, operation, outcome, remote)
         return there.then(lambda after: Allowed(replace(state, consumption=after)))
     if state.replication.follows(operation) or isinstance(operation, ReplicationOperation):
         return _on_clusters(state, replication.judge(state.replication, operation, outcome, state.known))
@@ -252,9 +252,7 @@ def _on_clusters(state: Example, judged: replication.Judged) -> Judgement:
 
 
 def _on_topic(state: Example, topic: str, judged: Allowed[TopicView] | Broken) -> Judgement:
-    if isinstance(judged, Broken):
-        return judged
-    return judged.of(state.with_topic(topic, judged.state))
+    return judged.then(lambda after: Allowed(state.with_topic(topic, after)))
 
 
 def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Judgement:
@@ -397,21 +395,29 @@ def _judge_answers(
     by_observer = topic_observer.sent(
         view, session.producer, sent.entries, answers, around, confirmed_before=sent.confirmed_before
     )
-    judged = _on_topic(state, session.topic, by_observer)
-    if isinstance(judged, Broken):
-        return judged
-    if any(isinstance(answer, Stored) for answer in answers):
-        after = judged.state.written(session.topic, sent, answers).with_confirmed(
-            session.topic, lambda log: confirmed.answered(log, session.producer, sent.entries, answers)
-        )
-        judged = replace(judged, state=after)
+    judged = goes_on.then(lambda _: _on_topic(state, session.topic, by_observer))
+    return judged.then(lambda after: _logged(after, session, sent, answers, around, is_awaited=is_awaited))
+
+
+def _logged(
+    state: Example,
+    session: Session,
+    sent: Pending,
+    answers: tuple[Answer, ...],
+    around: Circumstances,
+    *,
+    is_awaited: bool,
+) -> Judgement:
+    """What is known of the log after answers."""
     is_disturbed = state.is_disturbed or state.may_fail_on(session.topic) or around.may_fail
     logged = written.answered(
         state.consumption, session, sent.entries, answers, is_disturbed=is_disturbed, is_awaited=is_awaited
     )
-    if isinstance(logged, Broken):
-        return logged
-    return logged.of(replace(judged.state, consumption=logged.state)).after(goes_on, judged)
+    if any(isinstance(answer, Stored) for answer in answers):
+        state = state.written(session.topic, sent, answers).with_confirmed(
+            session.topic, lambda log: confirmed.answered(log, session.producer, sent.entries, answers)
+        )
+    return logged.then(lambda after: Allowed(replace(state, consumption=after)))
 
 
 def _on_subscriptions(state: Example, operation: OnSubscriptions, outcome: AnyOutcome, at: Interval) -> Judgement:

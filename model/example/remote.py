@@ -16,14 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import chain, combinations
 from typing import Final
 
 from model.cluster_operations import AWAY, HOME
 from model.events import Answer, LoggedEntry, LogRead, SnapshotRead, Stored
 from model.example.droppable import NOTHING as NOTHING_DROPPABLE
 from model.example.droppable import Droppable, droppable
-from model.excuses import requires
 from model.judgement import Allowed, Broken, Part
 from model.log import EARLIEST, Position
 from model.rules.catalogue import carries
@@ -196,39 +194,15 @@ def compared(
     return Allowed(len(published), (REPL_01,) if len(published) > before else ())
 
 
-def compared_from_home(
-    remote: Remote, published: Sequence[Published], read: LogRead, known: frozenset[str]
-) -> Allowed[int] | Broken:
-    """As :func:`compared`, from home to the other cluster, which may lack some entries by deviations."""
-    came = remote.of_home(read)
-    may_drop = remote.droppable if read.is_deduplicated else NOTHING_DROPPABLE
-
-    def compared_without(lost: Collection[Set[Position]]) -> Allowed[int] | Broken:
-        return compared(
-            published,
-            (HOME, AWAY),
-            came,
-            may_repeat=read.has_reconnected and not read.is_deduplicated,
-            may_lack=may_drop.duplicates.union(*lost),
-        )
-
-    judged = compared_without(())
-    if isinstance(judged, Allowed):
-        return judged
-    by_deviation = {"chunk-each-deduplicated": may_drop.later_chunks, "overlapping-batch-dropped": may_drop.overlapping}
-    possible = sorted(name for name, lost in by_deviation.items() if lost)
-    every = chain.from_iterable(combinations(possible, count) for count in range(1, len(possible) + 1))
-    for causes in sorted(every, key=lambda causes: (len(set(causes) - known), len(causes))):
-        explained = compared_without([by_deviation[cause] for cause in causes])
-        if isinstance(explained, Broken):
-            continue
-        for cause in causes:
-            lacking = requires(cause, len(published), known, judged.because, REPL_01)
-            if isinstance(lacking, Broken):
-                return lacking
-            explained = lacking.after(explained)
-        return explained
-    return judged
+def compared_from_home(remote: Remote, published: Sequence[Published], read: LogRead) -> Allowed[int] | Broken:
+    """As :func:`compared`, from home to the other cluster, which may lack duplicates if it deduplicates."""
+    return compared(
+        published,
+        (HOME, AWAY),
+        remote.of_home(read),
+        may_repeat=read.has_reconnected and not read.is_deduplicated,
+        may_lack=remote.droppable.duplicates if read.is_deduplicated else frozenset(),
+    )
 
 
 def _instead(published: Sequence[Published], number: int, source: str) -> str:

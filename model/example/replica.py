@@ -42,9 +42,7 @@ class MissedByFailover:
     is_skipped: bool
 
 
-def judge(
-    state: Consumption, operation: ReadLog | ReceiveAll, outcome: AnyOutcome, known: frozenset[str], remote: Remote
-) -> Judged:
+def judge(state: Consumption, operation: ReadLog | ReceiveAll, outcome: AnyOutcome, remote: Remote) -> Judged:
     """An operation at another cluster than the topic's home, for which ``remote`` was published there."""
     tracked = state.topics.get(operation.topic)
     if isinstance(outcome, ReplicatorStalled):
@@ -55,7 +53,7 @@ def judge(
         case ReadLog(topic):
             if not isinstance(outcome, LogRead):
                 return Allowed(state)
-            judged = _log_read(tracked, remote, outcome, known)
+            judged = _log_read(tracked, remote, outcome)
             return judged.then(lambda after: Allowed(state.with_topic(topic, after)))
         case ReceiveAll():
             if not isinstance(outcome, AllReceived):
@@ -84,9 +82,7 @@ def advanced(state: Consumption) -> Consumption:
 
 
 @carries("REPL-01")
-def _log_read(
-    tracked: TrackedTopic, remote: Remote, read: LogRead, known: frozenset[str]
-) -> Allowed[TrackedTopic] | Broken:
+def _log_read(tracked: TrackedTopic, remote: Remote, read: LogRead) -> Allowed[TrackedTopic] | Broken:
     """The log of the other cluster was read after everything was replicated to it."""
     unknown = replace(tracked, replica=None)
     if not tracked.is_sure or tracked.is_trimmed or remote.is_in_flight:
@@ -98,7 +94,7 @@ def _log_read(
     judged = in_turn(
         0,
         [
-            lambda _: compared_from_home(remote, of_home, read, known),
+            lambda _: compared_from_home(remote, of_home, read),
             lambda _: compared(remote.published, (AWAY, AWAY), own, may_repeat=False),
         ],
     )

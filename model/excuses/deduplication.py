@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from model.deviation import Deviation, Shadow
 
-OVERLAPPING_BATCH_DROPPED = "overlapping-batch-dropped"
 PUSHED_ID_IN_PRODUCER_SUCCESS = "pushed-id-in-producer-success"
 BATCH_WITHOUT_HIGHEST_ID = "batch-without-highest-id"
 SECOND_RECOVERY_NOT_AWAITED = "second-recovery-not-awaited"
@@ -29,18 +28,6 @@ DEVIATIONS = (
             by="small history",
             statement="A message is refused or confirmed as a duplicate although no earlier one had its sequence id, after an unload without a restart, or more than two seconds after the load.",
         ),
-    ),
-    Deviation(
-        name=OVERLAPPING_BATCH_DROPPED,
-        rule="DEDUP-02",
-        also=("REPL-01",),
-        statement="A batch that starts with a stored message is confirmed and dropped, including its new messages. A cluster with deduplication drops it, too, if another one without it replicates it to it.",
-        cause="MessageDeduplication compares only the lowest id of a batch (4.0.8, lines 455 and 468). Upstream changed the Java client instead, which no longer builds such batches (apache/pulsar#6326). Other clients still do (apache/pulsar-client-go#1395). 3.0.7, 4.2.4 and 5.0.0-M1 have the same code.",
-        upstream=("apache/pulsar#6273",),
-        side="broker",
-        releases=(">=2.5.1,<=5.0.1", "==2.5.0"),
-        seen=("4.0.8", "3.3.6", "2.11.0", "2.6.0", "2.5.1", "2.5.0", "5.0.1"),
-        shadow=Shadow(name="unknown-stored", statement="A message whose duplicate status is unknown is stored."),
     ),
     Deviation(
         name=PUSHED_ID_IN_PRODUCER_SUCCESS,

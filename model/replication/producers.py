@@ -59,10 +59,7 @@ def _sent(state: Replication, producer: ClusterProducer, operation: Send, outcom
 
 
 def _judged(state: Replication, topic: str, cluster: str, judged: Allowed[TopicView] | Broken) -> Judged:
-    if isinstance(judged, Broken):
-        return judged
-    views = {**state.views, (topic, cluster): judged.state}
-    return judged.of(replace(state, views=views))
+    return judged.then(lambda after: Allowed(replace(state, views={**state.views, (topic, cluster): after})))
 
 
 def _forgotten(state: Replication, cluster: str) -> Replication:
