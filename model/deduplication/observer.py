@@ -32,7 +32,6 @@ from model.excuses.chunking import CHUNK_RECOVERY_COUNTS_UNFINISHED
 from model.excuses.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
     DEDUPLICATION_ENABLED_IN_FLIGHT,
-    PUSHED_ID_IN_PRODUCER_SUCCESS,
     SECOND_RECOVERY_NOT_AWAITED,
     SNAPSHOT_POSITION_AHEAD,
     TOPIC_POLICY_APPLIED_LATE,
@@ -400,28 +399,24 @@ def writes_ended(state: ProducerState) -> tuple[ProducerState, ...]:
 
 
 def without_pending(state: ProducerState, *, only_failing: bool) -> Iterable[ProducerState]:
-    """The same state if its last, unconfirmed writes failed or were lost.
+    """The same state if its last, unconfirmed writes failed or were lost, whose ids no ProducerSuccess contained.
 
-    If ProducerSuccess had contained the id of one, that is a deviation. Without an unload, only writes under a fault
-    can fail. If no ProducerSuccess contained the id of one, the states without it are possible already.
+    Without an unload, only writes under a fault can fail.
     """
-    stored, requires = state.entries, state.requires
-    while stored and _is_pending(state, stored[-1]) and (not only_failing or _may_have_failed(stored[-1])):
-        if stored[-1].is_reported:
-            requires |= {PUSHED_ID_IN_PRODUCER_SUCCESS}
+    stored = state.entries
+    while stored and _may_be_lost(state, stored[-1]) and (not only_failing or stored[-1].may_fail_later):
         stored = stored[:-1]
-        yield replace(state, entries=stored, since=min(state.since, len(stored)), requires=requires)
+        yield replace(state, entries=stored, since=min(state.since, len(stored)))
+
+
+def _may_be_lost(state: ProducerState, stored: StoredEntry) -> bool:
+    return _is_pending(state, stored) and not stored.is_reported
 
 
 def _is_pending(state: ProducerState, stored: StoredEntry) -> bool:
     """Whether the write of an entry may still be in flight: it was not confirmed, as stored or as a duplicate."""
     is_unconfirmed = stored.position is None and stored.maybe is None
     return is_unconfirmed and (stored.highest > state.persisted or not stored.is_counted)
-
-
-def _may_have_failed(stored: StoredEntry) -> bool:
-    """Whether a write may have failed although no possible state lacks it: by a ProducerSuccess it was pushed."""
-    return stored.may_fail_later and (stored.is_reported or not stored.is_counted)
 
 
 @carries("DEDUP-01")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from model.deviation import Deviation, Shadow
 
-PUSHED_ID_IN_PRODUCER_SUCCESS = "pushed-id-in-producer-success"
 BATCH_WITHOUT_HIGHEST_ID = "batch-without-highest-id"
 SECOND_RECOVERY_NOT_AWAITED = "second-recovery-not-awaited"
 SNAPSHOT_POSITION_AHEAD = "snapshot-position-ahead"
@@ -28,17 +27,6 @@ DEVIATIONS = (
             by="small history",
             statement="A message is refused or confirmed as a duplicate although no earlier one had its sequence id, after an unload without a restart, or more than two seconds after the load.",
         ),
-    ),
-    Deviation(
-        name=PUSHED_ID_IN_PRODUCER_SUCCESS,
-        aliases=("pending-id-told",),
-        rule="DEDUP-09",
-        statement="A reopened producer gets the sequence id of a write in flight as its last sequence id. The write fails afterwards, or is lost with its topic.",
-        cause="MessageDeduplication.getLastPublishedSequenceId returns the highest id pushed, not the highest id persisted (4.0.8, lines 657 and 658). 3.0.7, 4.2.4 and 5.0.0-M1 have the same code.",
-        side="broker",
-        releases=(">=2.5.1,<=5.0.1",),
-        seen=("4.0.8", "3.3.6", "2.11.0", "2.5.1", "5.0.1"),
-        shadow=Shadow(name="no-reset-after-failure", statement="A failed write does not reset the highest id pushed."),
     ),
     Deviation(
         name=BATCH_WITHOUT_HIGHEST_ID,
