@@ -57,6 +57,7 @@ NOT_GERUNDS = {
     "chunking": "the name of document 002 in every room",
     "draining": "an adjective: draining hashes",
     "missing": "an adjective: a backoff that is missing",
+    "overlapping": "an adjective: an overlapping batch",
     "pending": "an adjective: pending acks",
 }
 """Words of names that end like a gerund, each with the reason why it may be one."""
