@@ -170,7 +170,7 @@ def read(contention: Contention, holders: tuple[Holder, ...], outcome: Producers
     there = [one for one in holders if one.session in outcome.open and one.session not in given]
     if given and there:
         because = f"{given[0]} is given exclusive access beside {there[0].session}"
-        return Broken(RULE, because).passing_to(None) if there[0].is_certain else EXCUSED
+        return Broken(RULE, because, evidence=outcome).passing_to(None) if there[0].is_certain else EXCUSED
     if len(given) > 1:
         return Broken(RULE, f"{given[0]} and {given[1]} are given exclusive access")
     if given and queue and given[0] != queue[0]:

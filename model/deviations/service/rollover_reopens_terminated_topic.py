@@ -15,7 +15,7 @@ ENTRY = Deviation(
     name="rollover-reopens-terminated-topic",
     rule="SERVE-12",
     statement="A topic is terminated during sends, while its full ledger is being replaced. The broker closes the producers and answers the termination, but the managed ledger becomes writable again: it stores the waiting sends after the end, consumers receive them, and producers are admitted again.",
-    cause="ManagedLedgerImpl.asyncTerminate does not wait for a rollover. The rollover's callback updateLedgersIdsComplete then sets the state from Terminated to LedgerOpened, and writes all pending entries to the new ledger. Read in 4.0.8.",
+    cause="ManagedLedgerImpl.asyncTerminate does not wait for a rollover. The rollover's callback updateLedgersIdsComplete then sets the state from Terminated to LedgerOpened, and writes all pending entries to the new ledger. Read in the byte code of 4.0.8.",
     upstream=("apache/pulsar#25858", "apache/pulsar#26680"),
     side="broker",
     releases=(">=4.0.8,<=4.0.8",),

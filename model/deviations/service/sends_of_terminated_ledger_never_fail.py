@@ -13,7 +13,7 @@ ENTRY = Deviation(
     name="sends-of-terminated-ledger-never-fail",
     rule="SERVE-12",
     statement="A topic is terminated during sends. From then on it refuses each client with ServiceNotReady (Topic is temporarily unavailable), until it is reloaded.",
-    cause="asyncTerminate closes the current ledger, which fails its writes in flight. ManagedLedgerImpl.ledgerClosed returns in the state Terminated without failing their OpAddEntry, so PersistentTopic.pendingWriteOps never returns to 0. A write after that fails with ManagedLedgerTerminatedException and fences the topic, which is only unfenced when no write is pending. Read in 4.0.8.",
+    cause="asyncTerminate closes the current ledger, which fails its writes in flight. ManagedLedgerImpl.ledgerClosed returns in the state Terminated without failing their OpAddEntry, so PersistentTopic.pendingWriteOps never returns to 0. A write after that fails with ManagedLedgerTerminatedException and fences the topic, which is only unfenced when no write is pending. ledgerClosed was read in the byte code of 4.0.8; the rest is the analysis of apache/pulsar#26678.",
     upstream=("apache/pulsar#26678",),
     side="broker",
     releases=(">=4.0.8,<=4.0.8",),

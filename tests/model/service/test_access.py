@@ -21,6 +21,7 @@ BUSY_NOW = Refused(BUSY, "Topic has an existing exclusive producer: q")
 FENCED_NOW = Refused(FENCED, "Topic has an existing exclusive producer: q")
 AWAIT = AwaitProducers("t0")
 LOCKED = "closed-producer-stays-queued"
+ESCAPES = "activation-escapes-fencing"
 FENCES = "refused-producer-fences-others"
 FORGOTTEN = "queued-producer-forgotten-by-unload"
 NOT_ACTIVATED = "producer-not-activated-after-shared"
@@ -135,6 +136,17 @@ def test_only_a_producer_that_left_the_queue_blocks_others() -> None:
     assert isinstance(verdict(SHARED, QUEUED, gone, refused, known=(LOCKED,)), Allowed)
     for steps in ((SHARED, QUEUED, gone, RELOADED, refused), (EXCLUSIVE, LEFT, refused)):
         broken = verdict(*steps, known=(LOCKED,))
+        assert isinstance(broken, Broken)
+        assert (broken.rule, broken.deviation) == ("SERVE-09", None)
+
+
+def test_only_a_producer_that_is_being_activated_escapes_fencing() -> None:
+    both: Happened = AWAIT, gets("q", 0, beside=("p",))
+    again: Happened = opens("p", "ExclusiveWithFencing"), Opened(-1, 1)
+    beside: Happened = opens("s"), Opened(-1)
+    assert isinstance(verdict(SHARED, QUEUED, again, both, known=(ESCAPES,)), Allowed)
+    for steps in ((SHARED, beside, QUEUED, again, both), (SHARED, QUEUED, both)):
+        broken = verdict(*steps, known=(ESCAPES,))
         assert isinstance(broken, Broken)
         assert (broken.rule, broken.deviation) == ("SERVE-09", None)
 
