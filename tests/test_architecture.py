@@ -34,7 +34,6 @@ LARGE = {
     "model/deviations/key_shared": "a file for each deviation",
     "model/deviations/replication": "a file for each deviation",
     "model/deviations/service": "a file for each deviation",
-    "model/deduplication/observer.py": "one observer of a document",
     "model/events.py": "one type for each outcome",
     "model/example/judge.py": "one match over all operations",
     "model/operations.py": "one class for each operation, with what the suite needs to know of it",

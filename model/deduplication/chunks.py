@@ -22,7 +22,6 @@ from model.excuses.chunking import (
     CHUNK_ONLY_LAST_DEDUPLICATED,
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
 )
-from model.log import Position
 from model.rules.catalogue import carries
 from model.vocabulary import Entry
 
@@ -51,7 +50,7 @@ def _judged(
     state: ProducerState, entry: Entry, variant: ChunksVariant, answer: Answer, around: Circumstances
 ) -> Iterator[ProducerState]:
     is_stored = is_new(state, entry, variant)
-    put = store_at_once if variant.each_deduplicated else _store
+    put = store_at_once if variant.each_deduplicated else store
     match answer:
         case Stored(position):
             if is_stored and is_after(state, position):
@@ -65,22 +64,18 @@ def _judged(
                 yield state
         case Refused():
             if around.may_fail:
-                yield fail(state, entry, entry.highest)
+                yield fail(state, entry)
         case Unknown():
             if state.failed:
                 # After a failed write the broker closes the producer, and stores none of its later entries.
-                yield fail(state, entry, entry.highest)
+                yield fail(state, entry)
                 return
             yield replace(state, cut=True)
             yield put(state, entry, None, around) if is_stored else state
             if is_stored and around.may_fail:
-                yield fail(state, entry, entry.highest)
+                yield fail(state, entry)
         case _:
             assert_never(answer)
-
-
-def _store(state: ProducerState, entry: Entry, position: Position | None, around: Circumstances) -> ProducerState:
-    return store(state, entry, entry.highest, position, around)
 
 
 @carries("CHUNK-13")

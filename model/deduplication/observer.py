@@ -20,7 +20,7 @@ such states are left, the deviation was observed (:func:`model.deduplication.top
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -28,11 +28,8 @@ from model.deduplication import chunks
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, Circumstances, ProducerState, StoredEntry
 from model.deduplication.writes import fail, has_stored_again, is_after, store
 from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
-from model.excuses.chunking import CHUNK_RECOVERY_COUNTS_UNFINISHED
 from model.excuses.deduplication import (
-    BATCH_WITHOUT_HIGHEST_ID,
     DEDUPLICATION_ENABLED_IN_FLIGHT,
-    SECOND_RECOVERY_NOT_AWAITED,
     SNAPSHOT_POSITION_AHEAD,
     TOPIC_POLICY_APPLIED_LATE,
 )
@@ -43,28 +40,11 @@ from model.vocabulary import Entry
 
 def send(state: ProducerState, entry: Entry, answer: Answer, around: Circumstances) -> tuple[ProducerState, ...]:
     """The possible states after this entry and answer; none if the answer is not allowed."""
-    before = _maybe_recovering(state)
+    before = [state]
     if around.by_pulsar_client and around.enabled and not isinstance(answer, Unknown):
-        tried = [after for found in before for after in _send_once(found, entry, Unknown("an earlier try"), around)]
+        tried = _send_once(state, entry, Unknown("an earlier try"), around)
         before += [replace(found, cut=False) for found in tried]
-    possible = tuple(after for found in before for after in _send_once(found, entry, answer, around))
-    if possible or not isinstance(answer, Stored):
-        return possible
-    return tuple(after for found in _set_back(state) for after in _send_once(found, entry, answer, around))
-
-
-def _set_back(state: ProducerState) -> Iterator[ProducerState]:
-    """The state after a second replay set the ids back to those of the last entry that it replays, if it may have."""
-    if not state.may_be_set_back:
-        return
-    requires, highest = state.requires | {SECOND_RECOVERY_NOT_AWAITED}, max(state.pushed, state.persisted)
-    replayed = state.entries[state.since : state.raced]
-    counted = max((stored.highest for stored in replayed if not stored.entry.is_part), default=NONE)
-    if highest > counted:
-        yield replace(state, pushed=counted, persisted=counted, requires=requires)
-    if replayed and replayed[-1].entry.is_part and highest > (last := replayed[-1].highest):
-        requires |= {CHUNK_RECOVERY_COUNTS_UNFINISHED}
-        yield replace(state, pushed=last, persisted=last, requires=requires)
+    return tuple(after for found in before for after in _send_once(found, entry, answer, around))
 
 
 def _send_once(state: ProducerState, entry: Entry, answer: Answer, around: Circumstances) -> tuple[ProducerState, ...]:
@@ -77,28 +57,22 @@ def _send_once(state: ProducerState, entry: Entry, answer: Answer, around: Circu
     late = _send_before_policy(state, entry, answer, around) if around.may_lack_policy else ()
     if entry.chunk is not None:
         return (*chunks.judged(state, entry, answer, around), *late)
-    states = _judge(state, entry, entry.highest, answer, around) + late
-    if around.leaves_open(entry):
-        endless = replace(state, requires=state.requires | {BATCH_WITHOUT_HIGHEST_ID})
-        states += _judge(endless, entry, entry.lowest, answer, around)
-    return states
+    return (*_judge(state, entry, answer, around), *late)
 
 
-def _judge(
-    state: ProducerState, entry: Entry, highest: int, answer: Answer, around: Circumstances
-) -> tuple[ProducerState, ...]:
-    """The states after the broker judged an entry that, according to it, ends with the id ``highest``."""
+def _judge(state: ProducerState, entry: Entry, answer: Answer, around: Circumstances) -> tuple[ProducerState, ...]:
+    """The states after the broker judged an entry."""
     match answer:
         case Stored(position):
             if not is_after(state, position):
                 return ()
-            return (store(state, entry, highest, position, around),) if is_new(state, entry.lowest) else ()
+            return (store(state, entry, position, around),) if is_new(state, entry.lowest) else ()
         case Duplicate():
-            return tuple(_confirm(state, entry.lowest, highest))
+            return tuple(_confirm(state, entry.lowest, entry.highest))
         case Refused(code):
-            return _refuse(state, entry, highest, code, around)
+            return _refuse(state, entry, code, around)
         case Unknown():
-            return tuple(_without_answer(state, entry, highest, around))
+            return tuple(_without_answer(state, entry, around))
         case _:
             assert_never(answer)
 
@@ -148,30 +122,28 @@ def _confirm(state: ProducerState, lowest: int, highest: int) -> Iterable[Produc
         yield replace(state, persisted=max(state.persisted, highest), is_recovered=False)
 
 
-def _refuse(
-    state: ProducerState, entry: Entry, highest: int, code: str, around: Circumstances
-) -> tuple[ProducerState, ...]:
+def _refuse(state: ProducerState, entry: Entry, code: str, around: Circumstances) -> tuple[ProducerState, ...]:
     """A refusal stores and confirms nothing. Its reason is an unknown status, an overlap or a failed write."""
     if code == UNKNOWN_STATUS:
-        return (state,) if is_of_unknown_status(state, entry.lowest, highest) else ()
-    if overlaps(state, entry.lowest, highest):
+        return (state,) if is_of_unknown_status(state, entry.lowest, entry.highest) else ()
+    if overlaps(state, entry.lowest, entry.highest):
         return (state,)
-    return (fail(state, entry, highest),) if around.may_fail else ()
+    return (fail(state, entry),) if around.may_fail else ()
 
 
-def _without_answer(state: ProducerState, entry: Entry, highest: int, around: Circumstances) -> Iterable[ProducerState]:
+def _without_answer(state: ProducerState, entry: Entry, around: Circumstances) -> Iterable[ProducerState]:
     """No answer: either the broker never received the entry and later ones, or it did and stored the entry if new."""
     if state.failed and not around.by_pulsar_client:
         # After a failed write the broker closes the producer, and stores none of its later entries.
-        yield fail(state, entry, highest)
+        yield fail(state, entry)
         return
     yield replace(state, cut=True)
     if not is_new(state, entry.lowest):
         yield state
         return
-    yield store(state, entry, highest, None, around)
+    yield store(state, entry, None, around)
     if around.may_fail:
-        yield fail(state, entry, highest)
+        yield fail(state, entry)
 
 
 @carries("DEDUP-01")
@@ -230,13 +202,13 @@ def _send_across_switch(
     it was stored before the switch. If it was stored after the switch, it counts for *pushed* and *persisted*, or by a
     deviation for *persisted* alone.
     """
-    states = _judge(state, entry, entry.highest, answer, around)
+    states = _judge(state, entry, answer, around)
     if state.since == len(state.entries):
         states += tuple(
             replace(old, since=len(old.entries)) for old in _send_without_deduplication(state, entry, answer, around)
         )
     if isinstance(answer, Stored) and is_after(state, answer.position):
-        states += (store(state, entry, entry.highest, answer.position, around),)
+        states += (store(state, entry, answer.position, around),)
         if state.pushed < entry.highest:
             lagging = _keep(state, entry, answer.position)
             states += (replace(lagging, lags=True, requires=_in_flight(state)),)
@@ -286,27 +258,19 @@ def _with_last_recorded(state: ProducerState) -> ProducerState:
 @carries("DEDUP-09", "DEDUP-12")
 def opened(state: ProducerState, last_sequence_id: int) -> tuple[ProducerState, ...]:
     """ProducerSuccess contains the highest id stored for the producer, which excludes states with another."""
-    on_time, *late = _maybe_recovering(state)
-    if on_time.is_recovering and last_sequence_id == on_time.pushed:
-        return (replace(on_time, is_recovered=False),)
-    possible = (on_time, *without_pending(on_time, only_failing=True))
-    still_late = (replace(found, is_recovered=False) for found in late if found.pushed == last_sequence_id)
-    return (*(_reported(found) for found in possible if found.last_sequence_id == last_sequence_id), *still_late)
+    possible = (state, *without_pending(state, only_failing=True))
+    return tuple(_reported(found) for found in possible if found.last_sequence_id == last_sequence_id)
 
 
 def _reported(state: ProducerState) -> ProducerState:
     stored = tuple(
         replace(stored, is_reported=stored.position is None and stored.is_counted) for stored in state.entries
     )
-    return replace(
-        state, entries=stored, pushed=state.last_sequence_id, failed=False, is_recovered=False, is_recovering=False
-    )
+    return replace(state, entries=stored, pushed=state.last_sequence_id, failed=False, is_recovered=False)
 
 
 @carries("DEDUP-10", "DEDUP-11", "DEDUP-12")
-def recover(
-    state: ProducerState, *, may_be_unknown: bool, may_race: bool, ledger_room: int | None = None
-) -> tuple[ProducerState, ...]:
+def recover(state: ProducerState, *, may_be_unknown: bool, ledger_room: int | None = None) -> tuple[ProducerState, ...]:
     """The topic was reloaded: its highest ids are those of the stored entries (DEDUP-12).
 
     The entries after the last snapshot are replayed, also if a snapshot failed (DEDUP-11). Only a producer that did not
@@ -317,21 +281,9 @@ def recover(
     if _ends_with_its_ledger(state, ledger_room):
         states.append(_recovered(_forgetting_the_last(state)))
     states += [after for found in states if (after := chunks.recovered(found)) is not None]
-    if may_race:
-        states = [recovered_twice(one) for one in states]
     if may_be_unknown:
         states += [replace(found, pushed=NONE, persisted=NONE, since=len(found.entries)) for found in states]
     return tuple(states)
-
-
-def recovered_twice(state: ProducerState) -> ProducerState:
-    """The broker may replay the entries twice at once (`second-recovery-not-awaited`)."""
-    return replace(state, may_be_recovering=True, may_be_set_back=True, raced=len(state.entries))
-
-
-def has_recovered(state: ProducerState) -> tuple[ProducerState, ...]:
-    """The recovery has ended."""
-    return (replace(state, may_be_recovering=False, may_be_set_back=False),)
 
 
 def _recovered(state: ProducerState) -> ProducerState:
@@ -342,9 +294,6 @@ def _recovered(state: ProducerState) -> ProducerState:
         failed=False,
         cut=False,
         is_recovered=True,
-        may_be_recovering=False,
-        may_be_set_back=False,
-        is_recovering=False,
         lags=False,
         requires=state.requires - {DEDUPLICATION_ENABLED_IN_FLIGHT}
         if state.lags and not has_stored_again(state)
@@ -364,23 +313,6 @@ def _forgetting_the_last(state: ProducerState) -> ProducerState:
     """The same state if the snapshot's position is its last entry, whose id the snapshot lacks."""
     stored = (*state.entries[:-1], replace(state.entries[-1], is_uncounted=True))
     return replace(state, entries=stored, requires=state.requires | {SNAPSHOT_POSITION_AHEAD})
-
-
-def _maybe_recovering(state: ProducerState) -> list[ProducerState]:
-    """The state, and those in which the broker served producers before it had replayed all entries."""
-    if not state.may_be_recovering:
-        return [state]
-    state = replace(state, may_be_recovering=False)
-    late = replace(state, is_recovering=True, requires=state.requires | {SECOND_RECOVERY_NOT_AWAITED})
-    replayed = state.entries[state.since :]
-    counted = {NONE, *(stored.highest for stored in replayed if not stored.entry.is_part)} - {state.written}
-    unfinished = {stored.highest for stored in replayed if stored.entry.is_part} - counted - {state.written}
-    by_chunk = replace(late, requires=late.requires | {CHUNK_RECOVERY_COUNTS_UNFINISHED})
-    return [
-        state,
-        *(replace(late, pushed=highest, persisted=highest) for highest in counted),
-        *(replace(by_chunk, pushed=highest, persisted=highest) for highest in unfinished),
-    ]
 
 
 def writes_may_fail(state: ProducerState) -> ProducerState:
@@ -453,16 +385,14 @@ def in_snapshot(
     """A snapshot at this position has this id for the producer; -1: none.
 
     It contains only persisted ids, and all of those up to its position. It may contain later ids, which the replay
-    tolerates. By deviations it may lack the id of its last entry, or the entries that a concurrent recovery had not
-    replayed yet. Its position moves from the last entry of a full ledger to the beginning of the next one.
+    tolerates. By a deviation it may lack the id of its last entry. Its position moves from the last entry of a full
+    ledger to the beginning of the next one.
     """
     may_count = (stored.highest for stored in state.entries[state.since :] if stored.may_count)
     if highest > max(may_count, default=state.persisted):
         return ()
     if highest >= written_up_to(state, position):
         return (state,)
-    if any(highest < stored.highest for stored in state.entries[state.since : state.raced] if stored.is_counted):
-        return (replace(state, requires=state.requires | {SECOND_RECOVERY_NOT_AWAITED}),)
     found = _last_before(state, position)
     if found is None:
         return ()
@@ -485,7 +415,7 @@ def _last_before(state: ProducerState, position: Position) -> tuple[int, Positio
 def written_up_to(state: ProducerState, position: Position) -> int:
     """The least id that the broker counts for the entries up to a position: that of the last, not the highest."""
     ids = [
-        stored.entry.lowest if stored.lacks_highest_id else stored.highest
+        stored.highest
         for stored in state.entries[state.since :]
         if stored.position is not None and stored.position <= position and stored.is_counted
     ]

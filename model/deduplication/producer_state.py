@@ -29,10 +29,8 @@ class StoredEntry:
     is_reported: bool = False
     may_fail_later: bool = False
     """Its write may be in flight and may fail."""
-    ends: int | None = None
-    """The id that the broker takes for its highest, if the client did not send the highest."""
-    lacks_highest_id: bool = False
-    """A batch without highest id: the broker counts at least its lowest."""
+    counts: int | None = None
+    """The id that the broker counts instead of its highest."""
     is_uncounted: bool = False
     """The broker does not count it, because it recovered without it (the deviation ``snapshot-position-ahead``) or
     recorded a lower id after it (``deduplication-enabled-in-flight``)."""
@@ -51,7 +49,7 @@ class StoredEntry:
     @property
     def highest(self) -> int:
         """The highest id that the broker counts."""
-        return self.entry.highest if self.ends is None else self.ends
+        return self.entry.highest if self.counts is None else self.counts
 
     @property
     def is_counted(self) -> bool:
@@ -84,15 +82,6 @@ class ProducerState:
     cut: bool = False
     is_recovered: bool = False
     requires: frozenset[str] = frozenset()
-    may_be_recovering: bool = False
-    """The recovery may continue while the broker serves the producer (``second-recovery-not-awaited``)."""
-    may_be_set_back: bool = False
-    """A concurrent recovery may still replay its last entry, after later ones were stored."""
-    is_recovering: bool = False
-    """The recovery does continue, and some entries are not replayed yet."""
-    raced: int = 0
-    """How many entries existed when a recovery may last have run concurrently. A snapshot that was taken meanwhile may
-    lack any of them."""
     lags: bool = False
     """*Pushed* is below *persisted* (the deviation ``deduplication-enabled-in-flight``)."""
     unanswered: int = 0
@@ -119,7 +108,7 @@ class Circumstances:
     """The circumstances of a send.
 
     ``enabled``: deduplication is on. ``may_fail``: a write may fail. ``by_pulsar_client``: the client silently resends
-    unconfirmed entries, also after an error, and its batches lack the highest id. ``switched_on``: deduplication was
+    unconfirmed entries, also after an error. ``switched_on``: deduplication was
     off at the send, and was switched on before the answer. ``may_lack_policy``: another broker process has just loaded
     a topic that has its own policy.
     """
@@ -129,10 +118,6 @@ class Circumstances:
     by_pulsar_client: bool = False
     switched_on: bool = False
     may_lack_policy: bool = False
-
-    def leaves_open(self, entry: Entry) -> bool:
-        """Whether the client sends an entry without its highest id."""
-        return self.by_pulsar_client and entry.is_batch
 
 
 ProducerStates = frozenset[ProducerState]

@@ -122,6 +122,17 @@ class WrongAnswer:
     states: ProducerStates
     entry: Entry
     answer: Answer
+    around: Circumstances
+
+
+@dataclass(frozen=True, slots=True)
+class WrongLastSequenceId:
+    """ProducerSuccess contained an id that none of the producer's possible states allows. What explains it says which
+    states are possible after it."""
+
+    view: TopicView
+    states: ProducerStates
+    last_sequence_id: int
 
 
 def sent(
@@ -157,7 +168,7 @@ def sent(
 
     ways = list(hand_out(before, entries, answers, take))
     if not ways:
-        wrong = WrongAnswer(view, *furthest(before, entries, answers, take))
+        wrong = WrongAnswer(view, *furthest(before, entries, answers, take), around)
         broken = diagnosis.for_answer(wrong.states, wrong.entry, wrong.answer, _background(view, producer))
 
         def passed(part: Part) -> Allowed[TopicView] | Broken:
@@ -271,7 +282,12 @@ def opened(view: TopicView, producer: str, last_sequence_id: int | None) -> Allo
         return Allowed(view.with_states(producer, states))
     after = simplest(new for state in states for new in observer.opened(state, last_sequence_id))
     if not after:
-        return diagnosis.for_opening(states, last_sequence_id, _background(view, producer))
+        broken = diagnosis.for_opening(states, last_sequence_id, _background(view, producer))
+
+        def passed(part: Part) -> Allowed[TopicView]:
+            return Allowed(view.with_states(producer, states if part is None else part))
+
+        return replace(broken, evidence=WrongLastSequenceId(view, states, last_sequence_id), passed=passed)
     accounted = account_for(after, view.known)
     if isinstance(accounted, Broken):
         return accounted
@@ -318,9 +334,7 @@ def replicated(view: TopicView, producers: frozenset[str], stored: int) -> Topic
 
 def unloaded(view: TopicView, *, by_another_process: bool = False) -> Allowed[TopicView]:
     """The topic was reloaded, after an unload or a kill: every state is recovered from the log."""
-    recover = partial(
-        observer.recover, may_be_unknown=view.is_crowded, may_race=view.has_policy, ledger_room=view.ledger_room
-    )
+    recover = partial(observer.recover, may_be_unknown=view.is_crowded, ledger_room=view.ledger_room)
     after = view.on_each_state(observer.writes_ended)
     after = after.on_each_state(recover) if view.enabled else after
     after = replace(after, may_lack_policy=view.has_policy and by_another_process)
@@ -330,9 +344,7 @@ def unloaded(view: TopicView, *, by_another_process: bool = False) -> Allowed[To
 
 
 def given_policy(view: TopicView, *, on: bool) -> TopicView:
-    """The topic got a policy of its own, perhaps while it was being loaded: then it may start a second recovery."""
-    if view.enabled and view.reloads and view.loaded_ms is None:
-        view = view.on_each_state(lambda state: (observer.recovered_twice(state),))
+    """The topic got a policy of its own."""
     return replace(view, own_policy=on)
 
 
@@ -340,7 +352,7 @@ def has_recovered(view: TopicView, now_ms: float) -> TopicView:
     """The view at a time: a topic that was loaded more than ``RECOVERY_MS`` ago has recovered."""
     if view.loaded_ms is None or now_ms <= view.loaded_ms + RECOVERY_MS:
         return view
-    return replace(view.on_each_state(observer.has_recovered), may_lack_policy=False)
+    return replace(view, may_lack_policy=False)
 
 
 def switched(view: TopicView, *, on: bool) -> Allowed[TopicView]:

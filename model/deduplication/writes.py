@@ -13,7 +13,6 @@ from itertools import pairwise
 from model.deduplication.producer_state import Circumstances, ProducerState, StoredEntry
 from model.excuses.chunking import CHUNK_EACH_DEDUPLICATED
 from model.excuses.deduplication import (
-    BATCH_WITHOUT_HIGHEST_ID,
     DEDUPLICATION_ENABLED_IN_FLIGHT,
     SNAPSHOT_POSITION_AHEAD,
 )
@@ -21,19 +20,13 @@ from model.log import Position
 from model.vocabulary import Entry
 
 
-def store(
-    state: ProducerState, entry: Entry, highest: int, position: Position | None, around: Circumstances
-) -> ProducerState:
-    """The state after an entry that ends with the id ``highest``, according to the broker, is stored."""
+def store(state: ProducerState, entry: Entry, position: Position | None, around: Circumstances) -> ProducerState:
+    """The state after an entry is stored."""
     may_fail_later = around.may_fail and position is None
-    ends = highest if around.leaves_open(entry) else None
-    stored = StoredEntry(entry, position, may_fail_later=may_fail_later, ends=ends, was_in_flight=around.may_fail)
+    stored = StoredEntry(entry, position, may_fail_later=may_fail_later, was_in_flight=around.may_fail)
     if entry.is_part:
         return replace(state, entries=(*state.entries, stored), is_recovered=False)
-    after = _counted(state, stored)
-    if highest == entry.highest:
-        return after
-    return replace(after, requires=after.requires | {BATCH_WITHOUT_HIGHEST_ID})
+    return _counted(state, stored)
 
 
 def store_at_once(
@@ -62,9 +55,7 @@ def _counted(state: ProducerState, stored: StoredEntry) -> ProducerState:
     )
 
 
-_OVERTAKEN = frozenset(
-    {BATCH_WITHOUT_HIGHEST_ID, SNAPSHOT_POSITION_AHEAD, DEDUPLICATION_ENABLED_IN_FLIGHT, CHUNK_EACH_DEDUPLICATED}
-)
+_OVERTAKEN = frozenset({SNAPSHOT_POSITION_AHEAD, DEDUPLICATION_ENABLED_IN_FLIGHT, CHUNK_EACH_DEDUPLICATED})
 """The deviations that have no visible effect once an entry with a higher id than all others is stored."""
 
 
@@ -76,20 +67,18 @@ def has_stored_again(state: ProducerState) -> bool:
 
 def _overtaken(stored: StoredEntry) -> StoredEntry:
     """An entry after one with a higher id was stored: how the broker counted it makes no difference any more."""
-    if stored.ends is None and not stored.is_uncounted and not stored.counts_at_once:
+    if not stored.is_uncounted and not stored.counts_at_once:
         return stored
     return replace(
         stored,
-        ends=None,
-        lacks_highest_id=stored.lacks_highest_id or stored.ends is not None,
         is_uncounted=False,
         counts_at_once=False,
     )
 
 
-def fail(state: ProducerState, entry: Entry, highest: int) -> ProducerState:
+def fail(state: ProducerState, entry: Entry) -> ProducerState:
     """The state after the write of an entry failed."""
-    pushed = state.pushed if entry.is_part else max(state.pushed, highest)
+    pushed = state.pushed if entry.is_part else max(state.pushed, entry.highest)
     return replace(state, pushed=pushed, failed=True)
 
 

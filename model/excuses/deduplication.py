@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from model.deviation import Deviation, Shadow
 
-BATCH_WITHOUT_HIGHEST_ID = "batch-without-highest-id"
-SECOND_RECOVERY_NOT_AWAITED = "second-recovery-not-awaited"
 SNAPSHOT_POSITION_AHEAD = "snapshot-position-ahead"
 DEDUPLICATION_ENABLED_IN_FLIGHT = "deduplication-enabled-in-flight"
 TOPIC_POLICY_APPLIED_LATE = "topic-policy-applied-late"
@@ -27,36 +25,6 @@ DEVIATIONS = (
             by="small history",
             statement="A message is refused or confirmed as a duplicate although no earlier one had its sequence id, after an unload without a restart, or more than two seconds after the load.",
         ),
-    ),
-    Deviation(
-        name=BATCH_WITHOUT_HIGHEST_ID,
-        aliases=("batch-end-unsent",),
-        rule="DEDUP-03",
-        statement="pulsar-client sends no highest sequence id with a batch. The broker counts only the lowest, and stores the other messages again if they are sent again individually.",
-        cause="The client sets highest_sequence_id neither in CommandSend nor in the metadata of the batch; nor does the Go client. The broker then takes the lowest id instead (4.0.8: MessageDeduplication, lines 432 and 533, and 253 in the replay).",
-        side="client",
-        clients={"official": "<=3.13.0", "go": "==0.19.0"},
-        seen=("pulsar-client 3.13.0", "pulsar-client 3.12.0", "Go client 0.19.0"),
-        shadow=Shadow(name="strict-less-than", statement="A message with the highest id persisted is stored again."),
-    ),
-    Deviation(
-        name=SECOND_RECOVERY_NOT_AWAITED,
-        aliases=("recovery-race",),
-        rule="DEDUP-12",
-        statement="A topic with its own policy accepts producers before its deduplication state has recovered. Messages that they send again are stored again.",
-        cause="Nothing sets the status to Recovering, so MessageDeduplication.checkStatus starts a second replay with the same cursor when a topic with policies is loaded. Producers wait for only one of the two (4.0.8, lines 156 to 217). In 4.0.8 the second replay finds the cursor at its end and completes, while another thread still applies what the first one read (ManagedLedgerReplayTask, in 4.0.6 but not in 4.0.0). Before that, both replays end on one thread, but the one that nobody waits for may complete last and restore older ids for a moment. 5.0.0-M1 sets the status.",
-        upstream=("apache/pulsar#25954",),
-        side="broker",
-        releases=(">=3.3.6,<=4.2.4", ">=2.10.1,<=2.11.0"),
-        seen=("4.0.8", "3.3.6", "2.10.1", "2.11.0", "4.2.4"),
-        gone=("5.0.1",),
-        shadow=Shadow(
-            name="test_a_recovery_that_is_over_excuses_no_missing_sequence_id",
-            by="small history",
-            statement="A sequence id is still missing two seconds after the topic was loaded. Before that, it looks the same as the deviation.",
-            missed_before=True,
-        ),
-        occurrence="On 4.0.8 in about one of twenty first unloads, and every time with the failpoint `replay-slow`. On 3.3.6 once in some hundred unloads. That it restores older ids was seen once (`docs/histories/DEDUP-12-on-4.0.8.json`).",
     ),
     Deviation(
         name=SNAPSHOT_POSITION_AHEAD,

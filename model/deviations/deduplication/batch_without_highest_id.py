@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from model.deduplication.producer_state import ProducerState
+from model.deduplication.topic_observer import WrongAnswer
+from model.deviation import Deviation, Shadow
+from model.events import Duplicate
+from model.example.state import Example, Judgement, Past
+from model.example.step import Step
+from model.judgement import Broken
+from model.operations import Send
+from model.sessions import Session
+from model.vocabulary import Entry
+
+ENTRY = Deviation(
+    name="batch-without-highest-id",
+    aliases=("batch-end-unsent",),
+    rule="DEDUP-03",
+    statement="pulsar-client sends no highest sequence id with a batch. The broker counts only the lowest, and stores the other messages again if they are sent again individually.",
+    cause="The client sets highest_sequence_id neither in CommandSend nor in the metadata of the batch; nor does the Go client. The broker then takes the lowest id instead (4.0.8: MessageDeduplication, lines 432 and 533, and 253 in the replay).",
+    side="client",
+    clients={"official": "<=3.13.0", "go": "==0.19.0"},
+    seen=("pulsar-client 3.13.0", "pulsar-client 3.12.0", "Go client 0.19.0"),
+    shadow=Shadow(name="strict-less-than", statement="A message with the highest id persisted is stored again."),
+)
+
+
+def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
+    """A batch is a duplicate by its lowest id."""
+    match broken.evidence:
+        case WrongAnswer(view, states, entry, Duplicate()) if view.enabled and entry in _sent_by(state, step):
+            after = frozenset(
+                replace(one, persisted=max(one.persisted, entry.lowest), is_recovered=False)
+                for one in states
+                if not one.cut and entry.lowest <= max(one.persisted, one.written)
+            )
+            return broken.passing(after) if after else None
+        case _:
+            return None
+
+
+def alternatives(state: Example, step: Step) -> Iterator[Example]:
+    """The broker counts only the lowest id of each batch that pulsar-client sent so far."""
+    for session in _answered(state, step):
+        if (view := state.topics.get(session.topic)) is not None and view.enabled:
+            batches = frozenset(_batches_of(state, session))
+            states = frozenset(_counting_lowest(one, batches) for one in view.state(session.producer))
+            if states != view.state(session.producer):
+                yield state.with_topic(session.topic, view.with_states(session.producer, states))
+
+
+def _answered(state: Example, step: Step) -> Iterator[Session]:
+    """The sessions of pulsar-client whose entries were judged in a step."""
+    names = [one.session for one in step.late]
+    if isinstance(step.operation, Send):
+        names.append(step.operation.session)
+    for name in dict.fromkeys(names):
+        session = state.sessions.get(name)
+        if session is not None and session.client == "official" and not session.is_chunking:
+            yield session
+
+
+def _sent_by(state: Example, step: Step) -> frozenset[Entry]:
+    """The batches of pulsar-client whose answers a step may have."""
+    sends = [step.operation.entries] if isinstance(step.operation, Send) else []
+    sessions = list(_answered(state, step))
+    of_this = (entry for entries in sends if sessions for entry in entries if entry.is_batch)
+    return frozenset(of_this).union(*(_batches_of(state, session) for session in sessions))
+
+
+def _batches_of(state: Example, session: Session) -> Iterator[Entry]:
+    """The batches that pulsar-client sent to the session's topic by its producer's name."""
+    for past in state.trace:
+        if isinstance(past.step.operation, Send) and _is_alike(past, past.step.operation.session, session):
+            yield from (entry for entry in past.step.operation.entries if entry.is_batch)
+
+
+def _is_alike(past: Past, name: str, session: Session) -> bool:
+    one = past.before.sessions.get(name)
+    key = None if one is None else (one.topic, one.producer, one.client, one.is_chunking)
+    return key == (session.topic, session.producer, session.client, session.is_chunking)
+
+
+def _counting_lowest(state: ProducerState, batches: frozenset[Entry]) -> ProducerState:
+    entries = tuple(replace(one, counts=one.entry.lowest) if one.entry in batches else one for one in state.entries)
+    after = replace(state, entries=entries)
+    pushed = after.written if state.pushed == state.written else state.pushed
+    return replace(after, pushed=pushed, persisted=min(state.persisted, after.written))
