@@ -25,6 +25,7 @@ from model.events import (
     Skipped,
     Stored,
     Subscribed,
+    Terminated,
     Trimmed,
 )
 from model.log import Position
@@ -272,7 +273,7 @@ def test_trimming_keeps_the_ledgers_with_unacknowledged_messages(world: World) -
 
 def test_a_terminated_topic_accepts_no_message(stage: Stage) -> None:
     stage.send(2)
-    stage.see(Terminate("t"), Done)
+    stage.see(Terminate("t"), Terminated)
     stage.subscribe()
     assert stage.take(3) == ["1", "2"]
 

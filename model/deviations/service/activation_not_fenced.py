@@ -10,7 +10,7 @@ from model.operations import OpenProducer
 from model.producer_operations import AwaitProducers, ProducersRead
 
 ENTRY = Deviation(
-    name="activation-escapes-fencing",
+    name="activation-not-fenced",
     rule="SERVE-09",
     statement="The last producer leaves, and one that waits for exclusive access is being activated. Another one opens with ExclusiveWithFencing at that moment. Both have exclusive access.",
     cause="AbstractTopic.handleProducerRemoved takes the waiting producer out of waitingExclusiveProducers, and adds it to producers only after the topic's epoch was stored. In between, incrementTopicEpochIfNeeded finds it in neither, so ExclusiveWithFencing does not fence it. Read in the byte code of 4.0.8.",
