@@ -55,7 +55,6 @@ NOT_GERUNDS = {
     "beginning": "a noun: where a subscription begins",
     "chunking": "the name of document 002 in every room",
     "draining": "an adjective: draining hashes",
-    "fencing": "a noun: what Exclusive access with fencing does",
     "missing": "an adjective: a backoff that is missing",
     "overlapping": "an adjective: an overlapping batch",
     "pending": "an adjective: pending acks",
