@@ -219,4 +219,5 @@ def _unsubscribed(consumption: Consumption, name: str, outcome: AnyOutcome, *, i
 
 
 def _without_reason(what: str, refused: Refused) -> Broken:
-    return Broken("SERVE-01", f"{what} is refused without a reason: {refused.code}, {refused.message}")
+    because = f"{what} is refused without a reason: {refused.code}, {refused.message}"
+    return Broken("SERVE-01", because, evidence=refused).passing_to(None)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from model.events import CursorReset, Done, Refused, Subscribed
+from model.events import Created, CursorReset, Done, Refused, Subscribed
+from model.judgement import Allowed
 from model.log import Position
-from model.operations import Kill, Unload
+from model.operations import CreateTopic, Kill, Unload
 from model.subscription_operations import (
     CreateSubscription,
     DeleteSubscription,
@@ -27,7 +28,7 @@ from tests.model.cursors.test_trimmed_topics import (
     reads,
     sent,
 )
-from tests.verdicts import Happened, allowed_by, exercised
+from tests.verdicts import Happened, allowed_by, exercised, judged
 
 SENT = (*BEGIN, sent(0, 7))
 NOT_THERE: Happened = ReadCursor("t", "new"), Refused("404", "there is no such subscription")
@@ -107,3 +108,20 @@ def test_a_consumer_unsubscribes_only_alone() -> None:
 def test_a_deletion_by_force_is_not_refused() -> None:
     refused: Happened = DeleteSubscription("t", "new", by_force=True), Refused("412", "it has consumers")
     assert broken(*SENT, JOINED, refused)[0] == "SERVE-01"
+
+
+def test_only_a_consumer_that_reconnects_to_a_partition_fails_to_unsubscribe() -> None:
+    failed: Happened = Unsubscribe("c"), Refused("UnknownError", "unsubscribing: Pulsar error: UnknownError")
+    unloaded: Happened = Unload("t-partition-0"), Done()
+    for client, partitions, steps, explained in (
+        ("official", 2, (unloaded, failed), True),
+        ("wire", 2, (failed,), False),
+        ("official", 2, (failed,), False),
+        ("official", 0, ((Unload("t"), Done()), failed), False),
+    ):
+        begin: tuple[Happened, ...] = (
+            (CreateTopic("t", partitions=partitions), Created(deduplication=False, snapshot_room=6)),
+            (Subscribe("c", "t", "s", client=client), Subscribed()),  # type: ignore[arg-type]
+        )
+        found = judged(*begin, *steps, known=("unsubscribe-while-disconnected-fails",))
+        assert isinstance(found, Allowed) == explained, found
