@@ -3,11 +3,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from model.deviation import Deviation, Shadow
+from model.deviations.facts import is_reloaded_by
 from model.events import Refused
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Allowed, Broken
-from model.subscription_operations import Unsubscribe
+from model.subscription_operations import Subscribe, Unsubscribe
 from model.subscriptions.administration import reset_failed
 
 ENTRY = Deviation(
@@ -34,9 +35,19 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
             consumer = state.consumption.consumers[name]
         case _:
             return None
-    if consumer.client == "wire" or consumer.is_settled or len(consumer.subscriptions) == 1:
+    if consumer.client == "wire" or len(consumer.subscriptions) == 1 or not _lost_a_partition(state, name):
         return None
     parts = [one for one in consumer.subscriptions if one in state.consumption.cursors]
     return broken.passing().then(
         lambda after: Allowed(replace(after, consumption=reset_failed(after.consumption, parts)))
     )
+
+
+def _lost_a_partition(state: Example, consumer: str) -> bool:
+    """Whether a partition was reloaded since a consumer subscribed."""
+    for past in state.trace:
+        if isinstance(past.step.operation, Subscribe) and past.step.operation.consumer == consumer:
+            return False
+        if any(is_reloaded_by(past, part.topic) for part in state.consumption.consumers[consumer].subscriptions):
+            return True
+    return False
