@@ -28,13 +28,13 @@ from model.example.judge import judge as by_documents
 from model.example.reads import right_after_read
 from model.example.state import Example, Judgement, Past
 from model.example.step import Step
-from model.excuses.ways import Way, adding, together
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation
 from model.service.unexpected import Unexpected
 from model.subscriptions.counts import Count, Starving
 from model.subscriptions.evidence import Undispatched
 from model.vocabulary import SubscriptionId
+from model.ways import Way, adding, together
 
 MOST_NAMES: Final = 3
 """How many deviations may explain a violation together."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from model.excuses.ways import minimal
 from model.log import Position
 from model.vocabulary import Entry
+from model.ways import minimal
 
 NONE = -1
 """The sequence id of an unknown producer."""

@@ -26,11 +26,12 @@ from model.deduplication.producer_state import (
     simplest,
 )
 from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
-from model.excuses import DEVIATIONS, ways
+from model.excuses import DEVIATIONS
 from model.judgement import Allowed, Broken, Part
 from model.log import Position
 from model.rules.catalogue import carries
 from model.vocabulary import Entry
+from model.ways import simplest as simplest_way
 
 RECOVERY_MS = 2_000.0
 """The longest time that a recovery may continue after the broker accepts producers; it replays some tens of entries."""
@@ -308,7 +309,7 @@ def account_for(states: ProducerStates, known: frozenset[str]) -> tuple[Producer
     If a state requires no deviation, none was observed. Otherwise the state with the fewest deviations decides. If one
     of these is unknown for the release, its rule is broken. Each deviation is reported once.
     """
-    needed = ways.simplest((state.requires for state in states), known)
+    needed = simplest_way((state.requires for state in states), known)
     if not needed:
         return states, ()
     for name in sorted(needed - known):

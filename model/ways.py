@@ -7,15 +7,8 @@ If only such states explain an observation, the way with the fewest unknown devi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from itertools import chain, combinations, product
-from typing import TypeVar
-
-from model.excuses import DEVIATIONS
-from model.judgement import Allowed, Broken
-
-S = TypeVar("S")
 
 Way = frozenset[str]
 """Deviations that explain something together."""
@@ -39,25 +32,6 @@ def simplest(ways: Iterable[Way], known: frozenset[str]) -> Way:
     return min(ways, key=lambda way: (len(way - known), len(way), sorted(way)))
 
 
-def required(
-    ways: Iterable[Way],
-    after: S,
-    known: frozenset[str],
-    because: str | None = None,
-    *,
-    exercised: Collection[str] = (),
-) -> Allowed[S] | Broken:
-    """The answer where only these ways explain what was seen: ``after`` if one is known, else the broken rule.
-
-    ``exercised``: the rules that the operations before exercised, which a violation rather breaks.
-    """
-    way = simplest(ways, known)
-    if unknown := way - known:
-        entries = (DEVIATIONS[name] for name in unknown)
-        return min(entries, key=lambda one: (one.rule not in exercised, one.name)).broken(because)
-    return Allowed(after, (), tuple(sorted(way)))
-
-
 def adding(amounts: Mapping[str, tuple[int, int]], difference: int) -> list[Way]:
     """The ways to a count that is wrong by this difference, of which each deviation adds something.
 
@@ -71,25 +45,3 @@ def adding(amounts: Mapping[str, tuple[int, int]], difference: int) -> list[Way]
         for chosen in choices
         if sum(amounts[name][0] for name in chosen) <= difference <= sum(amounts[name][1] for name in chosen)
     ]
-
-
-def explained(
-    judged: Allowed[S] | Broken, causes: Iterable[str | Way], after: S, known: frozenset[str]
-) -> Allowed[S] | Broken:
-    """The same answer; if a rule is broken that each of these causes explains: ``after`` if one is known.
-
-    Otherwise the first one names the violation, unless it has a name. It keeps its rule if that breaks with the
-    deviation.
-    """
-    ways = [frozenset({one}) if isinstance(one, str) else one for one in causes] if isinstance(judged, Broken) else []
-    if not isinstance(judged, Broken) or not ways:
-        return judged
-    way = min(ways, key=lambda one: (len(one - known), len(one)))
-    if way <= known:
-        return Allowed(after, (), tuple(sorted(way)))
-    entry = DEVIATIONS[min(way - known)]
-    rule = judged.rule if judged.rule in entry.also else entry.rule
-    if judged.deviation is not None:
-        return judged
-    named = entry.broken(judged.because, rule)
-    return replace(judged, rule=named.rule, because=named.because, deviation=named.deviation, side=named.side)
