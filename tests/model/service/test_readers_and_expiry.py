@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from conformance.history import document
+from conformance.known import HISTORIES
 from model.events import (
     Acknowledged,
     AnyOutcome,
@@ -17,11 +20,15 @@ from model.events import (
     Sent,
     Stored,
     Subscribed,
+    Terminated,
 )
+from model.example import Example
+from model.example.state import Judgement
 from model.expiry_operations import ExpireOlder, ExpiryRequest, OlderExpired, SetTtl, TtlSet
+from model.explain import judge_step
 from model.judgement import Allowed, Broken
 from model.log import EARLIEST, Position
-from model.operations import AnyOperation, CreateTopic, OpenProducer, Send, Unload
+from model.operations import AnyOperation, CreateTopic, OpenProducer, Send, Terminate, Unload
 from model.reader_operations import (
     AvailabilityRead,
     CutReader,
@@ -216,3 +223,15 @@ def test_a_ttl_explains_only_what_connected_readers_lack_of_the_older_messages()
         assert rule_of(verdict(expired, cut, read(4), known=name)) == ("ACK-20", None)
     assert rule_of(verdict(EXPIRED, read(4), known=OF_ALL)) == ("ACK-20", None)
     assert rule_of(verdict((SetTtl("t0", 3 * HOUR_S), TtlSet()), read(4), known=TTL)) == ("ACK-20", None)
+
+
+def test_only_a_topic_that_ends_in_an_empty_ledger_hides_its_messages_from_readers() -> None:
+    name = "last-message-id-of-empty-ledger"
+    steps = document.read(HISTORIES / f"{name}.json").steps
+    at, terminated = next((at, one) for at, one in enumerate(steps) if isinstance(one.operation, Terminate))
+    ended = replace(terminated, outcome=Terminated(Position(5106, 1)))
+    for outcome, explained in ((terminated, True), (ended, False)):
+        state: Judgement = Allowed(Example(known=frozenset({name})))
+        for step in (*steps[:at], outcome, *steps[at + 1 :]):
+            state = judge_step(state.state, step) if isinstance(state, Allowed) else state
+        assert isinstance(state, Allowed) == explained, state
