@@ -173,11 +173,10 @@ def _changed_alike(state: Example, right: Example, after: Example) -> Example:
         before = had.cursors.get(subscription)
         if before is not cursor and consumption.cursors.get(subscription) == before:
             consumption = consumption.with_cursor(subscription, cursor)
-    for consumer, one in after.consumption.consumers.items():
-        if had.consumers.get(consumer) is not one and consumption.consumers.get(consumer) == had.consumers.get(
-            consumer
-        ):
-            consumption = consumption.with_consumer(consumer, one)
+    for name, consumer in after.consumption.consumers.items():
+        other = had.consumers.get(name)
+        if other is not consumer and consumption.consumers.get(name) == other:
+            consumption = consumption.with_consumer(name, consumer)
     return replace(state, consumption=consumption)
 
 

@@ -41,12 +41,6 @@ def is_look(step: Step, subscription: SubscriptionId) -> bool:
             return False
 
 
-def subscribed_by(state: Example, name: str) -> Subscribe | None:
-    """The request of a consumer that is subscribed."""
-    requests = (past.step.operation for past in state.trace)
-    return next((one for one in requests if isinstance(one, Subscribe) and one.consumer == name), None)
-
-
 def commands_in(step: Step, state: Chunking, subscription: SubscriptionId) -> Iterator[tuple[str, ConsumerCommand]]:
     """What passed between the broker and the consumers of a subscription in a step."""
     every = [name for name, one in state.consumers.items() if subscription_of(one) == subscription]

@@ -12,7 +12,8 @@ from model.cursors.acked import Acked
 from model.cursors.log import Place
 from model.events import Refused, Skipped, TakenOver, Unknown
 from model.example.expiry import ages_of
-from model.example.state import Example, Past
+from model.example.readers import PassedOver
+from model.example.state import Example, Judgement, Past
 from model.example.step import Step
 from model.judgement import Broken
 from model.log import EARLIEST, Position
@@ -131,16 +132,16 @@ def sent_beyond_permits(state: Example, step: Step, broken: Broken) -> tuple[Sub
     beyond its permits, and no more entries than these."""
     match broken.evidence:
         case BeyondPermits(actor, entries=entries, topic=topic) if entries > 0:
-            kind = joined_type(state, actor)
-            return None if kind is None else (kind, batch_sizes(state, step, topic))
+            request = subscribed_by(state, actor)
+            return None if request is None else (request.kind, batch_sizes(state, step, topic))
         case _:
             return None
 
 
-def joined_type(state: Example, consumer: str) -> SubscriptionType | None:
-    """The type of the subscription that a consumer joined; it is not tracked any more if the log is not known."""
+def subscribed_by(state: Example, consumer: str) -> Subscribe | None:
+    """The last request of a consumer to subscribe, also if it is not tracked any more because the log is unknown."""
     operations = (past.step.operation for past in state.trace)
-    return next((one.kind for one in operations if isinstance(one, Subscribe) and one.consumer == consumer), None)
+    return next((one for one in operations if isinstance(one, Subscribe) and one.consumer == consumer), None)
 
 
 def is_last_ledger_full(state: Example, topic: str | None) -> bool:
@@ -203,11 +204,25 @@ def _is_cut_by(step: Step, session: str) -> bool:
             return is_closed
 
 
-def expired_of_readers(
+def passed_over_by_expiry(
+    state: Example, step: Step, broken: Broken, seconds_of: Callable[[Past, str], int | None]
+) -> Judgement | None:
+    """What a step comes to if all that a reader passes over may have expired on its cursor since it connected.
+
+    ``seconds_of``: how old messages had to be that expired in a step.
+    """
+    match broken.evidence:
+        case PassedOver(reader, places):
+            last = _expired_of_reader(state, step, reader, seconds_of)
+            return broken.passing() if last is not None and all(one.position <= last for one in places) else None
+        case _:
+            return None
+
+
+def _expired_of_reader(
     state: Example, step: Step, reader: str, seconds_of: Callable[[Past, str], int | None]
 ) -> Position | None:
-    """The last entry that may have expired on the cursor of a reader since it connected. ``seconds_of``: how old
-    messages had to be that expired in a step."""
+    """The last entry that may have expired on the cursor of a reader since it connected."""
     topic, last, so_far = state.readers[reader].topic, EARLIEST, EARLIEST
     for past in (Past(state, step, state), *state.trace):
         operation = past.step.operation

@@ -1,12 +1,24 @@
-"""When a topic was loaded, and what of deduplication it had then, for the deviations of deduplication."""
+"""When a topic was loaded, and whose entries a step judges, for the deviations of deduplication."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from model.deviations.facts import pasts_since_load
 from model.events import Opened
 from model.example.state import Example, Past
-from model.operations import OpenProducer
+from model.example.step import Step
+from model.operations import OpenProducer, Send
 from model.producer_operations import AwaitProducers, ProducersRead
+from model.sessions import Session
+
+
+def sessions_in(state: Example, step: Step) -> Iterator[Session]:
+    """The sessions whose entries are judged in a step."""
+    names = [one.session for one in step.late]
+    if isinstance(step.operation, Send):
+        names.append(step.operation.session)
+    return (state.sessions[name] for name in dict.fromkeys(names) if name in state.sessions)
 
 
 def is_created_by(past: Past, topic: str) -> bool:

@@ -5,7 +5,8 @@ from collections import Counter
 from model.chunking.evidence import ChunksUndispatched
 from model.chunking.stored_chunks import wholes
 from model.deviation import Deviation, Shadow
-from model.deviations.chunk_dispatch import is_look, is_reloaded_in, subscribed_by, undispatched_at
+from model.deviations.chunk_dispatch import is_look, is_reloaded_in, undispatched_at
+from model.deviations.facts import subscribed_by
 from model.events import ReceivedMessages, Starved
 from model.example.state import Example, Judgement
 from model.example.step import Step

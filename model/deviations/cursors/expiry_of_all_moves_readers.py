@@ -3,8 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from model.deviation import Deviation, Shadow
-from model.deviations.facts import expired_of_readers, with_non_durable_expired
-from model.example.readers import PassedOver
+from model.deviations.facts import passed_over_by_expiry, with_non_durable_expired
 from model.example.state import Example, Judgement, Past
 from model.example.step import Step
 from model.expiry_operations import ExpireOlder
@@ -30,13 +29,7 @@ ENTRY = Deviation(
 
 
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
-    match broken.evidence:
-        case PassedOver(reader, places):
-            last = expired_of_readers(state, step, reader, _requested)
-            is_explained = last is not None and all(place.position <= last for place in places)
-            return broken.passing() if is_explained else None
-        case _:
-            return None
+    return passed_over_by_expiry(state, step, broken, _requested)
 
 
 def _requested(past: Past, topic: str) -> int | None:

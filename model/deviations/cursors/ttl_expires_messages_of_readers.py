@@ -3,8 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from model.deviation import Deviation, Shadow
-from model.deviations.facts import expired_of_readers, with_non_durable_expired
-from model.example.readers import PassedOver
+from model.deviations.facts import passed_over_by_expiry, with_non_durable_expired
 from model.example.state import Example, Judgement, Past
 from model.example.step import Step
 from model.expiry_operations import SetTtl
@@ -32,13 +31,7 @@ ENTRY = Deviation(
 
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     """Where its client reads next is its own position all the same."""
-    match broken.evidence:
-        case PassedOver(reader, places):
-            last = expired_of_readers(state, step, reader, _in_force)
-            is_explained = last is not None and all(place.position <= last for place in places)
-            return broken.passing() if is_explained else None
-        case _:
-            return None
+    return passed_over_by_expiry(state, step, broken, _in_force)
 
 
 def _in_force(past: Past, topic: str) -> int | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from model.deduplication.producer_state import ProducerState
 from model.deduplication.topic_observer import WrongAnswer
 from model.deviation import Deviation, Shadow
+from model.deviations.loads import sessions_in
 from model.events import Duplicate
 from model.example.state import Example, Judgement, Past
 from model.example.step import Step
@@ -53,13 +54,7 @@ def alternatives(state: Example, step: Step) -> Iterator[Example]:
 
 def _answered(state: Example, step: Step) -> Iterator[Session]:
     """The sessions of pulsar-client whose entries were judged in a step."""
-    names = [one.session for one in step.late]
-    if isinstance(step.operation, Send):
-        names.append(step.operation.session)
-    for name in dict.fromkeys(names):
-        session = state.sessions.get(name)
-        if session is not None and session.client == "official" and not session.is_chunking:
-            yield session
+    return (one for one in sessions_in(state, step) if one.client == "official" and not one.is_chunking)
 
 
 def _sent_by(state: Example, step: Step) -> frozenset[Entry]:

@@ -9,14 +9,14 @@ from model.deduplication.snapshots import WrongId
 from model.deduplication.topic_observer import RECOVERY_MS, WrongAnswer, WrongLastSequenceId
 from model.deviation import Deviation, Shadow
 from model.deviations.facts import is_reloaded_by, pasts_since_load
-from model.deviations.loads import served_ms
+from model.deviations.loads import served_ms, sessions_in
 from model.events import Opened, Sent, Stored, Unknown
 from model.example.judge import judge
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.operations import OpenProducer, ReadSnapshot, Send
+from model.operations import OpenProducer, ReadSnapshot
 from model.sessions import Session
 from model.vocabulary import Entry
 
@@ -45,7 +45,7 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     """The producer is served before all entries are replayed, or a second replay sets its ids back."""
     match broken.evidence:
         case WrongAnswer(view, states, entry, answer, around) if view.has_policy:
-            topics = {one.topic for one in _sessions(state, step) if _is_recovering(state, step, one.topic)}
+            topics = {one.topic for one in sessions_in(state, step) if _is_recovering(state, step, one.topic)}
             loaded = frozenset(stored for topic in topics for stored in _at_load(state, topic))
             late = [low for one in states for low in _replayed_in_part(one)]
             if isinstance(answer, Stored):
@@ -53,7 +53,7 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
             after = frozenset(new for low in late for new in observer.send(low, entry, answer, around))
             return broken.passing(after) if topics and after else None
         case WrongLastSequenceId(_, states, highest) if _is_recovering(state, step, step.operation.topic):
-            after = _told_late(states, highest)
+            after = _reported_late(states, highest)
             return broken.passing(after) if after else None
         case WrongId(view, _, producer, highest) if isinstance(step.operation, ReadSnapshot):
             last = _last_before_race(state, step.operation.topic)
@@ -69,14 +69,14 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
 
 
 def alternatives(state: Example, step: Step) -> Iterator[Example]:
-    """What was told, or entries without an answer, were judged before all entries were replayed."""
+    """ProducerSuccess, or an entry without an answer, came before all entries were replayed."""
     past = state.past
     if past is None:
         return
     match step.operation, step.outcome:
         case OpenProducer(topic=topic, producer=name, cluster=None), Opened(last_sequence_id=int(highest)):
             if _is_recovering(past.before, step, topic):
-                late = _told_late(past.before.topics[topic].state(name), highest)
+                late = _reported_late(past.before.topics[topic].state(name), highest)
                 if late:
                     view = state.topics[topic]
                     yield state.with_topic(topic, view.with_states(name, view.state(name) | late))
@@ -84,13 +84,13 @@ def alternatives(state: Example, step: Step) -> Iterator[Example]:
             yield from _sent_late(past.before, step)
 
 
-def _told_late(states: ProducerStates, highest: int) -> ProducerStates:
+def _reported_late(states: ProducerStates, highest: int) -> ProducerStates:
     late = (low for one in states for low in _replayed_in_part(one) if low.pushed == highest)
     return frozenset(replace(low, is_recovered=False) for low in late)
 
 
 def _sent_late(before: Example, step: Step) -> Iterator[Example]:
-    for session in _sessions(before, step):
+    for session in sessions_in(before, step):
         if _is_recovering(before, step, session.topic):
             view = before.topics[session.topic]
             states = view.state(session.producer)
@@ -107,14 +107,6 @@ def _has_unknown_answers(step: Step, session: Session) -> bool:
     answers = [answer for one in step.late for answer in one.answers]
     answers += step.outcome.answers if isinstance(step.outcome, Sent) else []
     return session.client == "official" or any(isinstance(one, Unknown) for one in answers)
-
-
-def _sessions(state: Example, step: Step) -> Iterator[Session]:
-    """The sessions whose entries are judged in a step."""
-    names = [one.session for one in step.late]
-    if isinstance(step.operation, Send):
-        names.append(step.operation.session)
-    return (state.sessions[name] for name in dict.fromkeys(names) if name in state.sessions)
 
 
 def _is_recovering(state: Example, step: Step, topic: str | None) -> bool:

@@ -3,12 +3,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from model.deviation import Deviation, Shadow
+from model.deviations.consumers import since_subscribed
 from model.deviations.facts import is_reloaded_by
 from model.events import Refused
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Allowed, Broken
-from model.subscription_operations import Subscribe, Unsubscribe
+from model.subscription_operations import Unsubscribe
 from model.subscriptions.administration import reset_failed
 
 ENTRY = Deviation(
@@ -45,9 +46,5 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
 
 def _lost_a_partition(state: Example, consumer: str) -> bool:
     """Whether a partition was reloaded since a consumer subscribed."""
-    for past in state.trace:
-        if isinstance(past.step.operation, Subscribe) and past.step.operation.consumer == consumer:
-            return False
-        if any(is_reloaded_by(past, part.topic) for part in state.consumption.consumers[consumer].subscriptions):
-            return True
-    return False
+    parts = state.consumption.consumers[consumer].subscriptions
+    return any(is_reloaded_by(past, part.topic) for past in since_subscribed(state, consumer) for part in parts)
