@@ -165,7 +165,7 @@ class SettingParameter(click.ParamType[tuple[str, str]]):
 
 
 class HostAndPort(click.ParamType[tuple[str, int]]):
-    """An address to listen at, which clients can be told."""
+    """An address to listen on, which clients can connect to."""
 
     name = "host:port"
 

@@ -1,4 +1,4 @@
-"""The messages of an entry, for whoever reads entries: a client that receives them, or a proxy that passes them on."""
+"""Reads the messages of an entry, for clients and for the proxy."""
 
 from __future__ import annotations
 

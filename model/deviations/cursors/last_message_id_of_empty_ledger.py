@@ -11,8 +11,8 @@ from model.reader_operations import AvailabilityRead, HasMessageAvailable
 ENTRY = Deviation(
     name="last-message-id-of-empty-ledger",
     rule="ACK-20",
-    statement="A topic is terminated while its last ledger is empty, as after a reload. A reader that asks for the last message id is told that there is no message, so it stops although messages are left.",
-    cause="After the termination the last position of the managed ledger is entry -1 of the empty ledger, and GetLastMessageIdResponse says that. A client takes it for an empty topic. Inferred from the answers of 4.0.8.",
+    statement="A topic is terminated while its last ledger is empty, as after a reload. GetLastMessageId answers as on an empty topic, so a reader stops although messages are left.",
+    cause="After the termination the last position of the managed ledger is entry -1 of the empty ledger, and GetLastMessageIdResponse has that. Clients take it for an empty topic. Inferred from the answers of 4.0.8; its code was not read.",
     upstream=(),
     side="broker",
     releases=("==4.0.8",),
