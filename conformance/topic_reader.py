@@ -19,9 +19,6 @@ from conformance.history.lane_recorder import LaneRecorder, now_ns
 from conformance.history.recorded import Kind
 from model.log import Position
 
-_DEDUPLICATION = {"Enabled": True, "Disabled": False}
-"""The values of deduplicationStatus; others are transitions."""
-
 SAME_NAMES: Mapping[str, str] = MappingProxyType({})
 """For histories that label clusters by their names."""
 
@@ -37,10 +34,9 @@ def read_beginning(recording: LaneRecorder, admin: Admin, topic: str) -> int | N
     """
     invoked_ns = now_ns()
     stats = admin.stats(topic)
-    is_deduplicated = _DEDUPLICATION.get(stats.deduplication_status or "")
     is_replicated = bool(stats.replication)
     recording.record(
-        Kind.TOPIC, topic=topic, deduplication=is_deduplicated, replicated=is_replicated, invoked_ns=invoked_ns
+        Kind.TOPIC, topic=topic, deduplication=stats.is_deduplicated, replicated=is_replicated, invoked_ns=invoked_ns
     )
     internal = admin.internal_stats(topic)
     cursors = internal.cursors

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from conformance.clients.admin.client import Admin
 from conformance.clients.admin.stored_log import last_message, last_stored, stored_positions
-from conformance.clients.admin.types import CursorStats
+from conformance.clients.admin.types import DEDUPLICATION_CURSOR, CursorStats
 from conformance.clients.wire import read_log as logs
 from conformance.clients.wire.client import WireClient
 from conformance.lockstep.answers import LateForStats
@@ -21,7 +21,6 @@ from model.log import Position
 from model.payloads import business_id_of
 from model.vocabulary import ChunkNumber, Entry, Message, SnapshotSchedule
 
-DEDUPLICATION_CURSOR: Final = "pulsar.dedup"
 SNAPSHOT_TIMEOUT_S: Final = 10.0
 """How late a snapshot may be taken; far longer than ever measured."""
 QUIET_S: Final = 0.1

@@ -166,7 +166,7 @@ class World:
         """Whether the broker deduplicates topics without a policy, according to a topic's stats."""
         topic = f"persistent://{self.namespaces.of_switch('broker')}/alive"
         self.admin.create_topic(topic)
-        return self.admin.stats(topic).deduplication_status == "Enabled"
+        return self.admin.stats(topic).is_deduplicated is True
 
     def has_admin_request(self, path: str) -> bool:
         """Whether the broker has a request of the admin API, by its path below the topic's."""

@@ -13,7 +13,7 @@ from typing import Final
 from conformance.clients.admin.client import Admin
 from conformance.clients.admin.http import AdminError
 from conformance.clients.admin.stored_log import last_stored, stored_positions
-from conformance.clients.admin.types import InternalStats, SubscriptionStats, TopicStats
+from conformance.clients.admin.types import DEDUPLICATION_CURSOR, InternalStats, SubscriptionStats, TopicStats
 from conformance.clients.outcomes import ConnectionLost, NoAnswer
 from conformance.clients.security.service import Service
 from conformance.history.lane_recorder import now_ns
@@ -22,7 +22,6 @@ from conformance.topic_reader import first_ledger_of
 from model.log import Position
 
 UNANSWERED: Final = (AdminError, ConnectionLost, NoAnswer)
-DEDUPLICATION_CURSOR: Final = "pulsar.dedup"
 TIMES: Final = 3
 """How often a topic that cannot be read is tried."""
 AGAIN_AFTER_S: Final = 0.2
@@ -37,7 +36,7 @@ def look_at(admin: Admin, topic: str, *, carries: Callable[[str | None], bool]) 
         topic=topic,
         invoked_ns=invoked_ns,
         completed_ns=now_ns(),
-        is_deduplicated={"Enabled": True, "Disabled": False}.get(stats.deduplication_status or ""),
+        is_deduplicated=stats.is_deduplicated,
         is_replicated=bool(stats.replication),
         first_ledger=first_ledger_of(internal),
         first=None if last_stored(internal) is None else next(stored_positions(internal), None),

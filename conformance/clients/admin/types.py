@@ -122,6 +122,11 @@ class TopicStats(AdminAnswer, frozen=True):
     replication: dict[str, ReplicationStats] = {}
 
     @property
+    def is_deduplicated(self) -> bool | None:
+        """Whether the topic is deduplicated; None in between."""
+        return {"Enabled": True, "Disabled": False}.get(self.deduplication_status or "")
+
+    @property
     def chunked_message_rate(self) -> float:
         """The highest rate of a publisher, in chunks per second; 0 without publishers."""
         return max((publisher.chunked_message_rate for publisher in self.publishers), default=0.0)
@@ -149,6 +154,10 @@ class LedgerStats(AdminAnswer, frozen=True):
     ledger_id: int
     entries: int = 0
     size_bytes: int = field(name="size", default=0)
+
+
+DEDUPLICATION_CURSOR: Final = "pulsar.dedup"
+"""The cursor whose properties are a topic's deduplication snapshot."""
 
 
 class CursorStats(AdminAnswer, frozen=True):

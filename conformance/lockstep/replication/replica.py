@@ -120,7 +120,7 @@ class Replica:
         try:
             return LogRead(
                 read_whole_log(away.admin, reader, topic, has_markers=True),
-                is_deduplicated=away.admin.stats(topic).deduplication_status == "Enabled",
+                is_deduplicated=away.admin.stats(topic).is_deduplicated is True,
                 has_reconnected=self._world.has_reconnected((HOME, AWAY), topic),
             )
         finally:
