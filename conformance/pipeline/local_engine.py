@@ -31,14 +31,14 @@ ALONE_BYTES = 4 * 2**20
 """A smaller history is judged by this process, which takes less time than the start of others."""
 Judged = tuple[pa.RecordBatch, frozenset[str]]
 """Results, and the files that turned out to be damaged."""
+_SCHEMA = pa.schema([SCHEMA.field(name).with_nullable(True) for name in NEEDED])
 
 
 class LocalEngine:
-    """Judges with processes of its own; ``cores``: how many, None for one on each core of the machine."""
+    """Judges with processes of its own, one on each core that this one may use."""
 
-    def __init__(self, cores: int | None = None) -> None:
+    def __init__(self) -> None:
         self.storage = LocalStorage()
-        self._cores = cores or len(os.sched_getaffinity(0))
 
     def of_no_topic(self, files: Files) -> tuple[Files, OfNoTopic]:
         """As :meth:`conformance.pipeline.verdict.Engine.of_no_topic`."""
@@ -71,7 +71,7 @@ class LocalEngine:
 
     def _done(self, tasks: Sequence[Callable[[], Judged]], *, is_small: bool) -> Iterable[Judged]:
         """Perform these tasks, side by side if there are several cores and enough to do for them."""
-        cores = min(self._cores, len(tasks))
+        cores = min(len(os.sched_getaffinity(0)), len(tasks))
         if cores <= 1 or is_small:
             return [task() for task in tasks]
         context = multiprocessing.get_context("forkserver")
@@ -104,9 +104,6 @@ def _judge_sorted(files: Sequence[File], setting: VerificationSetting) -> Judged
             damaged.add(file.path)
     table = in_order(pa.concat_tables(tables)) if tables else _SCHEMA.empty_table()
     return judge_batches(table.to_batches(ROWS_OF_A_BATCH), setting, INVARIANTS), frozenset(damaged)
-
-
-_SCHEMA = pa.schema([SCHEMA.field(name).with_nullable(True) for name in NEEDED])
 
 
 def _of_topics(file: File) -> Iterator[pa.RecordBatch]:

@@ -33,9 +33,11 @@ from conformance.history.parquet import (
 )
 from conformance.history.recorded import VERSION, CallOutcome, Kind, Recorded
 from conformance.known import shipped
+from conformance.pipeline import local_engine
 from conformance.pipeline.files.history_files import examine
 from conformance.pipeline.files.persistence import persisted_after_of_runs_ns
 from conformance.pipeline.follower import Follower
+from conformance.pipeline.local_engine import LocalEngine
 from conformance.pipeline.topic import VerificationSetting
 from conformance.pipeline.verdict import NOT_READ, BrokenInvariant, Engine, Verification, decidable, verify
 from conformance.report import verification
@@ -400,3 +402,17 @@ def test_without_spark_the_error_names_the_command_to_run(tmp_path: Path, monkey
     asked = asked_of(tmp_path)
     with pytest.raises(HarnessError, match="verify needs no_such_package: run `make setup-spark`"):
         verifying.verify(asked, out=Console(file=io.StringIO()))
+
+
+def test_processes_side_by_side_judge_as_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a compacted and of a loose history; a machine with one core does both alone."""
+    alone = LocalEngine()
+    for events, name in ((SOUND, "sound"), (LOST, "lost")):
+        for topic in ("a", "b", "c"):
+            write(tmp_path / name, [replace(one, run=name, topic=topic) for one in events])
+    compact(tmp_path / "sound")
+    found = verified(alone, tmp_path)
+    monkeypatch.setattr(local_engine, "ALONE_BYTES", 0)
+    beside = verified(LocalEngine(), tmp_path)
+    assert beside.exit_status == found.exit_status == 1
+    assert dataclasses.replace(beside, seconds=found.seconds) == found
