@@ -50,6 +50,10 @@ class RunStarted(Event, frozen=True, kw_only=True):
         named = tuple(self.broker.split(","))
         return named if len(named) > 1 and ":" not in self.broker else (self.release,)
 
+    def has(self, deviation: KnownDeviation) -> bool:
+        """Whether a deviation is known of one of its brokers, with its clients and settings."""
+        return any(deviation.concerns(one, self.clients, self.settings) for one in self.releases)
+
 
 class RunAsked(Event, frozen=True, kw_only=True):
     """The options of a check, from its supervisor before anything starts, so that a report needs only the events.

@@ -364,10 +364,7 @@ class _RunSummary:
         self._compared: dict[str, ComparedWithBaseline] = {}
 
     def is_concerned_by(self, deviation: KnownDeviation) -> bool:
-        started = self.started
-        if started is None:
-            return True
-        return any(deviation.concerns(one, started.clients, started.settings) for one in started.releases)
+        return self.started is None or self.started.has(deviation)
 
     @property
     def violated(self) -> set[str]:
