@@ -1,12 +1,12 @@
 """``matrix``: checks brokers and clients one after the other, for hours or days, and keeps a small file of each run.
 
 A run whose file is there is not made again, so a campaign that was interrupted goes on where it was. The pages are made
-from all files in the folder, whoever made them; ``judge`` says whether the journals of a run show what its file says.
+from all files in the folder, also from contributed ones; ``judge`` says whether the journals of a run agree with its
+file.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from conformance.commands.check import CheckOptions, read
 from conformance.commands.comparison.compare import Side, check_side
 from conformance.commands.judge import digest
 from conformance.commands.supervision.engine import Engine
-from conformance.commands.supervision.folders import bugs_kept_in
+from conformance.commands.supervision.folders import as_file_name, bugs_kept_in, unused
 from conformance.commands.supervision.interrupts import INTERRUPTED
 from conformance.files import content, write_whole
 from conformance.harness_error import HarnessError
@@ -46,16 +46,17 @@ def matrix(
 
     ``asked``: the options that all have in common. ``folder``: of the files; the reports are in it, too.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    reports = folder / "reports"
+    reports.mkdir(parents=True, exist_ok=True)
     failures = []
     for number, side in enumerate(sides, start=1):
-        file = folder / f"{_slug(side, asked)}.json"
+        file = folder / f"{_name(side, asked)}.json"
         if file.exists():
             say(err, f"{number} of {len(sides)}: {side.name} is in {file}")
             continue
         say(err, f"{number} of {len(sides)}: {side.name}")
         try:
-            run = _run(side, asked, engine_of[side.name], _unused(folder / "reports" / file.stem), err=err)
+            run = _run(side, asked, engine_of[side.name], unused(reports / file.stem), err=err)
         except HarnessError as error:
             failures.append(f"{side.name}: {error}")
             continue
@@ -71,16 +72,8 @@ def matrix(
     return INCOMPLETE if failures else 0
 
 
-def _slug(side: Side, asked: CheckOptions) -> str:
-    words = re.sub(r"[^A-Za-z0-9.]+", "-", side.name).strip("-")
-    return f"{words}-{asked.budget_s:g}s-{asked.seed}"
-
-
-def _unused(folder: Path) -> Path:
-    """The folder for the report of a run; a number follows where an interrupted one has left its own."""
-    number = sum(other.name.startswith(folder.name) and other.is_dir() for other in folder.parent.glob("*"))
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    return folder.with_name(f"{folder.name}-{number + 1}") if number else folder
+def _name(side: Side, asked: CheckOptions) -> str:
+    return f"{as_file_name(side.name)}-{asked.budget_s:g}s-{asked.seed}"
 
 
 def _run(side: Side, asked: CheckOptions, engine: Engine, folder: Path, *, err: Console) -> MatrixRun | None:

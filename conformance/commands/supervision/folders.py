@@ -31,7 +31,7 @@ def report_folder(asked: Path | None, *name: str) -> Path:
     A default name gets a number if the folder has a report already. HarnessError if the folder that was asked for has a
     report, or cannot be written to.
     """
-    folder = asked or _unused(DEFAULT / "-".join(re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-") for part in name))
+    folder = asked or unused(DEFAULT / "-".join(map(as_file_name, name)))
     if has_report(folder):
         raise HarnessError(f"there is a report in {folder} already; name another folder, or remove it")
     try:
@@ -48,7 +48,13 @@ def has_report(folder: Path) -> bool:
     return (events.is_file() and events.stat().st_size > 0) or any((folder / name).exists() for name in LEFT)
 
 
-def _unused(folder: Path) -> Path:
+def as_file_name(text: str) -> str:
+    """A text as a part of a file's name, such as that of a broker."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-")
+
+
+def unused(folder: Path) -> Path:
+    """The folder, or if it has a report the same with the first number after it that has none."""
     numbered = (folder.with_name(f"{folder.name}-{number}") for number in itertools.count(2))
     return next(one for one in itertools.chain([folder], numbered) if not has_report(one))
 
