@@ -23,7 +23,7 @@ from conformance.history.document import Step
 from conformance.history.from_journal import examples_of
 from conformance.known import KnownDeviation
 from conformance.report.console import say, show_table
-from conformance.report.sentences.lists import count
+from conformance.report.sentences.lists import count, thousands
 from model.deviations import DEVIATIONS
 from model.example import Example
 from model.explain import judge_step
@@ -126,7 +126,7 @@ def judged_again(folder: Path, known: tuple[KnownDeviation, ...] | None = None) 
     if asked is None or started is None or not journals(folder):
         raise HarnessError(f"{folder} has no journal of a check that started its machines")
     tolerated = asked.known if known is None else known
-    names = frozenset(one.name for one in tolerated if _concerns(one, started))
+    names = frozenset(one.name for one in tolerated if started.has(one))
     judged = Judged()
     for journal in journals(folder):
         try:
@@ -135,10 +135,6 @@ def judged_again(folder: Path, known: tuple[KnownDeviation, ...] | None = None) 
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise HarnessError(f"{journal} is not a journal of this suite: {error}") from error
     return _run(started, judged, events, digest(folder), is_alike=known is None)
-
-
-def _concerns(known: KnownDeviation, started: RunStarted) -> bool:
-    return any(known.concerns(release, started.clients, started.settings) for release in started.releases)
 
 
 def _run(started: RunStarted, judged: Judged, events: Iterable[AnyEvent], of: str, *, is_alike: bool) -> JudgedRun:
@@ -200,7 +196,7 @@ def _verdict(one: JudgedRule, deviated: set[str]) -> str:
 
 
 def _show(run: JudgedRun, out: Console) -> None:
-    operations = f"{run.operations:,} operations".replace(",", " ")
+    operations = f"{thousands(run.operations)} operations"
     examples = count(run.examples, "example", "examples")
     say(out, f"Pulsar {run.release}, seed {run.seed}: {operations} in {examples} were judged again.", style="bold")
     deviated = {DEVIATIONS[name].rule for name in run.deviations}

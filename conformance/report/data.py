@@ -19,6 +19,7 @@ from conformance.history import document
 from conformance.history.document import History, Replays
 from conformance.history.validation import nonsense
 from conformance.known import KnownDeviation
+from conformance.report.sentences.lists import percent
 from conformance.report.sentences.participants import CLIENTS
 from conformance.report.sentences.words import StepInWords, explain
 from conformance.verdicts import NAMES, Contradicted, Finding, RuleVerdict, Verdicts, name_of
@@ -91,8 +92,8 @@ class ReportedFinding:
 
 def came_back(replays: Replays) -> str:
     """How often a violation came back, and in what part of all replays it does, as half a sentence."""
-    low, high = (round(100 * end) for end in replays.interval)
-    return f"it came back in {replays.came_back} of {replays.tries} replays, 95 % interval {low} to {high} %"
+    rate = f"{replays.came_back} of {replays.tries} replays"
+    return f"it came back in {rate}, 95 % interval {percent(replays.interval)}"
 
 
 def _stage(stage: Stage) -> str:

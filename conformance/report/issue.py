@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from conformance.history.document import History, Replays, Violation
 from conformance.known import address
-from conformance.report.sentences.lists import count
+from conformance.report.sentences.lists import count, percent
 from conformance.report.sentences.words import explain
 from model.deviation import Deviation
 from model.deviations.symptoms import symptom_of
@@ -118,6 +118,5 @@ def _block(language: str, lines: Iterable[str]) -> str:
 
 
 def _rate(replays: Replays, release: str) -> str:
-    low, high = (round(100 * end) for end in replays.interval)
     rate = f"{replays.came_back} of {replays.tries} replays on {release}"
-    return f"It came back in {rate} (95 % interval {low} to {high} %)."
+    return f"It came back in {rate} (95 % interval {percent(replays.interval)})."

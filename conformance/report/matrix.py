@@ -15,7 +15,7 @@ from conformance.report.docs.markdown import grid
 from conformance.report.pages.page import style, template_of
 from conformance.report.printable import printable
 from conformance.report.sentences.forms import CheckForm, RuleForm
-from conformance.report.sentences.lists import count
+from conformance.report.sentences.lists import count, thousands
 from model.rules.catalogue import FAMILIES, RULES, Rule
 
 
@@ -66,7 +66,7 @@ def as_markdown(runs: Sequence[MatrixRun]) -> str:
         (
             run.name,
             run.check.release or "",
-            f"{run.check.operations:,}".replace(",", " "),
+            thousands(run.check.operations),
             *(_family(run, family) for family in FAMILIES),
             str(run.check.exit_status),
             f"{run.check.seed}, {run.check.date[:10]}, {run.check.suite}",
@@ -100,7 +100,7 @@ def _sentence(runs: Sequence[MatrixRun]) -> str:
     checks = sum(rule.exercised for run in runs for rule in run.check.rules)
     broken = sorted({rule.id for run in runs for rule in run.check.rules if rule.verdict == "violated"})
     violated = f"Violated: {', '.join(broken)}." if broken else "No rule is violated."
-    return f"{count(len(runs), 'run', 'runs')} with {f'{checks:,}'.replace(',', ' ')} checks. {violated}"
+    return f"{count(len(runs), 'run', 'runs')} with {thousands(checks)} checks. {violated}"
 
 
 def _family(run: MatrixRun, family: str) -> str:
@@ -112,4 +112,4 @@ def _cell(rule: RuleForm | None) -> _Cell:
     if rule is None:
         return _Cell(label="not exercised", text="-", title="not asked for")
     label = rule.verdict.replace("-", " ")
-    return _Cell(label=label, text=f"{rule.exercised:,}".replace(",", " "), title=rule.because or "")
+    return _Cell(label=label, text=thousands(rule.exercised), title=rule.because or "")

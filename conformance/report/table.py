@@ -16,7 +16,7 @@ from rich.text import Text
 from conformance.events import HarnessErrorHappened, ProcessEnded
 from conformance.report.console import say, show_table
 from conformance.report.data import LABELS, ReportData, ReportedFinding, diagnosis, label, title
-from conformance.report.sentences.lists import count, times
+from conformance.report.sentences.lists import count, thousands, times
 from conformance.report.sentences.words import cut
 from conformance.verdicts import (
     Contradicted,
@@ -87,7 +87,7 @@ def headline(data: ReportData) -> str:
     release = f"Pulsar {verdicts.release}" if verdicts.release else f"Broker {data.broker} (not checked)"
     client = f" with pulsar-client {version}" if (version := data.clients.get("pulsar-client")) else ""
     defect = f", defect {data.defect} switched on" if data.defect else ""
-    operations = f"{verdicts.operations:,} operations".replace(",", " ")
+    operations = f"{thousands(verdicts.operations)} operations"
     return f"{release}{client}{defect}: {operations} in {verdicts.seconds:.0f} s, seed {data.seed}"
 
 

@@ -15,7 +15,7 @@ from conformance.pipeline.verdict import BrokenInvariant, ReportedCase, Verifica
 from conformance.report.console import say, show_table
 from conformance.report.data import title
 from conformance.report.sentences.forms import VerifiedRuleForm, VerifyForm, encode, utc
-from conformance.report.sentences.lists import count, times
+from conformance.report.sentences.lists import count, thousands, times
 from conformance.verdicts import Held, NotExercised, VerdictName
 
 CASES_AT_MOST = 3
@@ -42,7 +42,7 @@ _LEFT_OUT = {
 
 def show(verification: Verification, console: Console) -> None:
     console.print()
-    events = f"{verification.events:,} events".replace(",", " ")
+    events = f"{thousands(verification.events)} events"
     console.print(Text(f"{events} in {verification.seconds:.0f} s", style="bold"))
     show_table(
         console,

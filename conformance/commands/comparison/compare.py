@@ -29,7 +29,7 @@ from conformance.rates import NONE_YET, Counts, fisher
 from conformance.report.console import say
 from conformance.report.data import ReportData
 from conformance.report.docs.markdown import grid
-from conformance.report.sentences.lists import count
+from conformance.report.sentences.lists import count, thousands
 from conformance.verdicts import name_of, times_exercised
 from model.deviations import DEVIATIONS
 
@@ -293,7 +293,7 @@ def _cell(verdict: str, exercised: int) -> str:
 
 
 def _facts(compared: Compared) -> str:
-    operations = ", ".join(f"{number:,} operations".replace(",", " ") for number in compared.operations)
+    operations = ", ".join(f"{thousands(number)} operations" for number in compared.operations)
     return (
         f"Seed {compared.seed}, {compared.budget_s:g} s and {count(compared.lanes, 'lane', 'lanes')} each; "
         f"{operations}; pulsar-conformance {compared.suite}."

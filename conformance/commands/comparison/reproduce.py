@@ -21,6 +21,7 @@ from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.known import KnownDeviation, shipped
 from conformance.report.console import say
+from conformance.report.sentences.lists import percent
 from conformance.report.sentences.words import explain
 from model.deviations import DEVIATIONS
 from model.deviations.symptoms import symptom_of
@@ -92,10 +93,9 @@ def _say(result: Replayed, find: Find, broker: str, out: Console) -> None:
     shown = find.path if result.shown is None else result.shown
     for step in explain(document.read(shown)):
         out.print(Text(str(step)), soft_wrap=True)
-    low, high = (round(100 * end) for end in result.seen.interval)
     if result.seen.trials:
-        rate = f"{find.words} came back in {result.seen} replays on {broker}, 95 % interval {low} to {high} %."
-        say(out, rate, style="bold")
+        rate = f"{find.words} came back in {result.seen} replays on {broker}"
+        say(out, f"{rate}, 95 % interval {percent(result.seen.interval)}.", style="bold")
     if result.others:
         say(out, f"Other violations: {', '.join(result.others)}.", style="yellow")
     if result.lacks is not None and not result.seen.times:

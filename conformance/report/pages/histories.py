@@ -21,7 +21,7 @@ from conformance.pipeline.verdict import BrokenInvariant, Verification, Verified
 from conformance.report.pages.page import style, template_of
 from conformance.report.pages.plots import Mark, bars, duration, lines
 from conformance.report.printable import printable
-from conformance.report.sentences.lists import count, times
+from conformance.report.sentences.lists import count, thousands, times
 from conformance.report.verification import event_in_words, label
 
 RUNS_AT_MOST = 12
@@ -138,7 +138,7 @@ def _cell(row: dict[str, Any] | None) -> _Cell:
         return _Cell(label="violated", text=times(row["broken"] - row["explained"]))
     if row["broken"]:
         return _Cell(label="known deviation", text=times(row["explained"]))
-    return _Cell(label="held", text=f"{row['judged']:,}".replace(",", " "))
+    return _Cell(label="held", text=thousands(row["judged"]))
 
 
 def _by_fault(summary: Summary) -> list[_Fault]:

@@ -23,7 +23,7 @@ from conformance.report.data import ReportData, ReportedFinding, diagnosis, labe
 from conformance.report.pages.diagram import Diagram, diagram_of
 from conformance.report.pages.space_time import draw
 from conformance.report.printable import printable
-from conformance.report.sentences.lists import times
+from conformance.report.sentences.lists import thousands, times
 from conformance.report.sentences.results import Tone
 from conformance.report.sentences.words import LeftOut, StepInWords, actors, cut
 from conformance.report.table import headline, mostly_excused, summary
@@ -164,7 +164,7 @@ def template_of(name: str, **filters: Callable[..., str]) -> jinja2.Template:
         "sign": lambda tone: _SIGNS[tone],
         "slug": lambda text: text.replace(" ", "-"),
         "times": times,
-        "thousands": lambda number: f"{number:,}".replace(",", " "),
+        "thousands": thousands,
         **filters,
     }
     environment.tests["left_out"] = lambda step: isinstance(step, LeftOut)

@@ -32,3 +32,14 @@ def count(number: int, one: str, many: str) -> str:
 def times(number: int) -> str:
     """How often: never, once, 2 times."""
     return {0: "never", 1: "once"}.get(number, f"{number} times")
+
+
+def thousands(number: int) -> str:
+    """A number with spaces between its thousands."""
+    return f"{number:,}".replace(",", " ")
+
+
+def percent(interval: tuple[float, float]) -> str:
+    """An interval of shares, in percent."""
+    low, high = (round(100 * end) for end in interval)
+    return f"{low} to {high} %"
