@@ -1,14 +1,21 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+
+from msgspec import structs
 
 from model.deduplication.topic_observer import WrongAnswer
 from model.deviation import Deviation, Shadow
 from model.deviations.clusters import lost_from_home
-from model.events import Duplicate, LogRead
+from model.events import Answer, Duplicate, Late, LogRead, Sent, Unknown
+from model.example.judge import judge
 from model.example.state import Example, Judgement
 from model.example.step import Step
-from model.judgement import Broken
+from model.judgement import Allowed, Broken
+from model.operations import Send
+from model.sessions import Session
+from model.vocabulary import Entry
 
 ENTRY = Deviation(
     name="overlapping-batch-dropped",
@@ -22,6 +29,60 @@ ENTRY = Deviation(
     seen=("4.0.8", "3.3.6", "2.11.0", "2.6.0", "2.5.1", "2.5.0", "5.0.1"),
     shadow=Shadow(name="unknown-stored", statement="A message whose duplicate status is unknown is stored."),
 )
+
+
+def alternatives(state: Example, step: Step) -> Iterator[Example]:
+    """A batch that is confirmed as a duplicate was dropped, although it need not have been one: as if it was not sent.
+
+    Whether entries before it are stored that have its messages, too, is not known yet.
+    """
+    if state.past is None:
+        return
+    before, changed = state.past.before, step
+    for number, late in enumerate(step.late):
+        session = before.sessions.get(late.session)
+        nth = sum(one.session == late.session for one in step.late[:number])
+        sent = session.pending[nth].entries if session is not None and nth < len(session.pending) else ()
+        if session is not None and (kept := _not_dropped(before, session, sent, late.answers)):
+            entries, answers = kept
+            pending = [replace(one, entries=entries) if one.entries is sent else one for one in session.pending]
+            before = before.with_session(late.session, replace(session, pending=tuple(pending)))
+            others = tuple(Late(one.session, answers) if one is late else one for one in changed.late)
+            changed = structs.replace(changed, late=others)
+    match step.operation, step.outcome:
+        case Send(name, entries, wait=True), Sent(answers=answers) if name in before.sessions:
+            if kept := _not_dropped(before, before.sessions[name], entries, answers):
+                entries, answers = kept
+                changed = structs.replace(
+                    changed,
+                    operation=structs.replace(step.operation, entries=entries),
+                    outcome=structs.replace(step.outcome, answers=answers),
+                )
+        case _:
+            pass
+    if changed is not step:
+        judged = judge(before, changed.operation, changed.outcome, changed.late, step.at, step.unexpected)
+        if isinstance(judged, Allowed):
+            yield judged.state
+
+
+def _not_dropped(
+    state: Example, session: Session, entries: tuple[Entry, ...], answers: tuple[Answer, ...]
+) -> tuple[tuple[Entry, ...], tuple[Answer, ...]] | None:
+    """The other entries with their answers; None if no batch was dropped, or it is known to be a duplicate."""
+    view = state.topics.get(session.topic)
+    if view is None or not view.enabled or not any(isinstance(answer, Unknown) for answer in answers):
+        return None
+    written = max(one.written for one in view.state(session.producer))
+
+    def is_dropped(entry: Entry, answer: Answer) -> bool:
+        return isinstance(answer, Duplicate) and entry.lowest <= written < entry.highest
+
+    pairs = list(zip(entries, answers, strict=False))
+    kept = [(entry, answer) for entry, answer in pairs if not is_dropped(entry, answer)]
+    if len(kept) in (0, len(pairs)) or len(pairs) < len(entries):
+        return None
+    return tuple(entry for entry, _ in kept), tuple(answer for _, answer in kept)
 
 
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
