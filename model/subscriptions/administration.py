@@ -165,9 +165,12 @@ def _not_there(state: Consumption, subscription: SubscriptionId, refused: Refuse
 def newly_created(
     state: Consumption, subscription: SubscriptionId, operation: CreateSubscription, outcome: Outcome, at: Interval
 ) -> Consumption:
-    """A subscription was created. Where "latest" is in a log that is not known, nobody can tell."""
+    """A subscription was created. Where "latest" is in a log that is not known, nobody can tell, nor what a consumer
+    does that is no longer tracked."""
     tracked = state.topics.get(subscription.topic)
     if subscription in state.cursors or tracked is None or tracked.is_lost:
+        return state
+    if state.has_untracked_consumers(subscription):
         return state
     to = outcome.to if isinstance(outcome, CursorReset) else None
     return state.with_cursor(subscription, starts.created(state, subscription, operation.start, at, to=to))
@@ -305,7 +308,7 @@ def reset_failed(state: Consumption, keys: Iterable[SubscriptionId]) -> Consumpt
     for subscription in keys:
         state = disconnected(state.without_keyed(subscription), subscription).without_cursor(subscription)
         for name, _ in list(state.consumers_of(subscription)):
-            state = state.without_consumer(name)
+            state = state.without_tracking(name)
         tracked = state.topics[subscription.topic]
         state = state.with_topic(subscription.topic, replace(tracked, has_untracked=True))
     return state

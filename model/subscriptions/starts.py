@@ -80,8 +80,10 @@ def created_again(state: Consumption, topic: str, name: str) -> Consumption:
 
 def unsubscribed(state: Consumption, name: str, outcome: Outcome) -> Consumption:
     """A consumer removed its subscription, and is gone with it."""
-    if name not in state.consumers or not isinstance(outcome, Done):
+    if not isinstance(outcome, Done):
         return state
+    if name not in state.consumers:
+        return state.without_untracked_consumer(name)
     return ended(state.without_consumer(name), state.consumers[name].subscriptions)
 
 
@@ -94,7 +96,7 @@ def ended(state: Consumption, subscriptions: Collection[SubscriptionId]) -> Cons
     consumers = {name: one for subscription in gone for name, one in state.consumers_of(subscription)}
     returns = any(one.client != "wire" for one in consumers.values())
     for name in consumers:
-        state = state.without_consumer(name)
+        state = state.without_tracking(name)
     for subscription in gone:
         state = state.without_keyed(subscription).without_cursor(subscription)
         if returns:

@@ -16,7 +16,7 @@ from model.immutable.map import Map
 from model.key_shared.state import Keyed
 from model.log import EARLIEST, Position
 from model.subscriptions.consumers import SHARED, Consumer, Message, RedeliveryReason
-from model.vocabulary import NO_LIMITS, ChunkNumber, Limits, LookAhead, SubscriptionId
+from model.vocabulary import NO_LIMITS, ChunkNumber, Client, Limits, LookAhead, SubscriptionId
 
 NO_LIMITS_ON_CONSUMERS: Final = Limits()
 
@@ -105,6 +105,9 @@ class Consumption:
     """Of partitioned topics."""
     cursors: Map[SubscriptionId, Cursor] = Map()
     consumers: Map[str, Consumer] = Map()
+    untracked_consumers: Map[str, frozenset[SubscriptionId]] = Map()
+    """Consumers of pulsar-client that are no longer tracked, and their subscriptions. They may be connected, and
+    reconnect by themselves, which creates a deleted subscription again."""
     freed: Map[SubscriptionId, Map[Message, RedeliveryReason]] = Map()
     """The messages due for redelivery, and why."""
     acked_in_flight: Map[SubscriptionId, frozenset[Message]] = Map()
@@ -219,6 +222,25 @@ class Consumption:
                 without = self.assignment(subscription).without(name, in_flight, free)
                 assignments = assignments.set(subscription, without)
         return replace(state, assignments=assignments)
+
+    def without_tracking(self, name: str) -> Consumption:
+        """The same when a consumer is no longer tracked."""
+        consumer = self.consumers[name]
+        return self.without_consumer(name).with_untracked_consumer(name, consumer.client, consumer.subscriptions)
+
+    def with_untracked_consumer(self, name: str, client: Client, on: Iterable[SubscriptionId]) -> Consumption:
+        if client == "wire":
+            return self.without_untracked_consumer(name)
+        return replace(self, untracked_consumers=self.untracked_consumers.set(name, frozenset(on)))
+
+    def without_untracked_consumer(self, name: str) -> Consumption:
+        if name not in self.untracked_consumers:
+            return self
+        return replace(self, untracked_consumers=self.untracked_consumers.delete(name))
+
+    def has_untracked_consumers(self, subscription: SubscriptionId) -> bool:
+        """Whether consumers that are no longer tracked may be connected to a subscription."""
+        return any(subscription in on for on in self.untracked_consumers.values())
 
     def unassigned(
         self, subscription: SubscriptionId, possible: Collection[Acked]

@@ -238,11 +238,13 @@ def _topics_of(state: Consumption, operation: OnSubscriptions) -> tuple[str, ...
 def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consumption:
     """A consumer subscribed, which creates the subscription if it does not exist."""
     subscriptions = tuple(SubscriptionId(topic, operation.subscription) for topic in state.parts_of(operation.topic))
-    if not subscriptions:
-        return state
     if _may_be_untracked(state, operation):
         for subscription in subscriptions:
             state = state.without_cursor(subscription)
+        parts = state.partitions.get(operation.topic, (operation.topic,))
+        every = (SubscriptionId(part, operation.subscription) for part in parts)
+        return state.with_untracked_consumer(operation.consumer, operation.client, every)
+    if not subscriptions:
         return state
     for subscription in subscriptions:
         if subscription not in state.cursors:
@@ -262,6 +264,7 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
     )
     for subscription in subscriptions:
         state = membership.joined(state, subscription, operation.consumer)
+    state = state.without_untracked_consumer(operation.consumer)
     return _may_rewind(state.with_consumer(operation.consumer, consumer), consumer)
 
 
@@ -288,7 +291,7 @@ def _left(state: Consumption, name: str, at: Interval, *, is_graceful: bool) -> 
     """A consumer is gone. Its pending messages are due to the others."""
     consumer = state.consumers.get(name)
     if consumer is None:
-        return state
+        return state.without_untracked_consumer(name)
     state = state.without_consumer(name)
     for subscription in consumer.subscriptions:
         before = state.cursors[subscription]

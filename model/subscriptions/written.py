@@ -97,7 +97,7 @@ def lost(state: Consumption, topic: str) -> Consumption:
             state = state.with_topic(part, replace(tracked, is_sure=False, is_lost=True, has_untracked=True))
     for name, consumer in list(state.consumers.items()):
         if not set(consumer.topics).isdisjoint(parts):
-            state = state.without_consumer(name)
+            state = state.without_tracking(name)
     for subscription in [subscription for subscription in state.cursors if subscription.topic in parts]:
         state = state.without_keyed(subscription).without_cursor(subscription)
     return replace(

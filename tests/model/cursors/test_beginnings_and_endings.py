@@ -9,6 +9,8 @@ from model.judgement import Allowed
 from model.log import Position
 from model.operations import CreateTopic, Kill, Unload
 from model.subscription_operations import (
+    CloseConsumer,
+    CrashConsumer,
     CreateSubscription,
     DeleteSubscription,
     ReadCursor,
@@ -108,6 +110,31 @@ def test_a_consumer_unsubscribes_only_alone() -> None:
 def test_a_deletion_by_force_is_not_refused() -> None:
     refused: Happened = DeleteSubscription("t", "new", by_force=True), Refused("412", "it has consumers")
     assert broken(*SENT, JOINED, refused)[0] == "SERVE-01"
+
+
+BUSY: Happened = Subscribe("other", "t", "new"), Refused("ConsumerBusy", "Exclusive consumer is already connected")
+BY_FORCE: Happened = DeleteSubscription("t", "new", by_force=True), Done()
+
+
+@pytest.mark.parametrize(
+    ("between", "may_be_busy"),
+    [
+        ((), True),
+        (((Unsubscribe("c"), Refused("UnknownError", "unsubscribing: Pulsar error: UnknownError")),), True),
+        (((CloseConsumer("c"), Done()),), False),
+        (((CrashConsumer("c"), Done()),), False),
+        (((Unsubscribe("c"), Done()),), False),
+    ],
+)
+def test_a_consumer_that_reconnects_after_a_forced_deletion_may_be_connected_to_the_next_subscription(
+    between: tuple[Happened, ...], *, may_be_busy: bool
+) -> None:
+    connected: Happened = Subscribe("c", "t", "new", client="official"), Subscribed()
+    again = (*SENT, connected, BY_FORCE, *between, NEW)
+    assert isinstance(judged(*again, BUSY), Allowed) == may_be_busy
+    anew = (*SENT, connected, BY_FORCE, (Subscribe("c", "t", "new", client="official"), Subscribed()), BY_FORCE)
+    assert isinstance(judged(*anew, *between, NEW, BUSY), Allowed) == may_be_busy
+    assert broken(*SENT, JOINED, BY_FORCE, NEW, BUSY)[0] == "SERVE-05"  # the wire client does not reconnect
 
 
 def test_only_a_consumer_that_reconnects_to_a_partition_fails_to_unsubscribe() -> None:
