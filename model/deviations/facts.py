@@ -10,7 +10,7 @@ from model.cluster_operations import LoseCluster
 from model.cursors import acked
 from model.cursors.acked import Acked
 from model.cursors.log import Place
-from model.events import Refused, Skipped, TakenOver, Unknown
+from model.events import Refused, Skipped, TakenOver, Terminated, Unknown
 from model.example.expiry import ages_of
 from model.example.readers import PassedOver
 from model.example.state import Example, Judgement, Past
@@ -27,6 +27,7 @@ from model.operations import (
     Send,
     StartSource,
     TakeOver,
+    Terminate,
     Unload,
 )
 from model.reader_operations import CloseReader, CutReader, OpenReader, ReaderOperation, SeekReader
@@ -155,6 +156,14 @@ def cut_off_by(state: Example, step: Step, topic: str) -> frozenset[str]:
     late = ((state.sessions[one.session], one.answers) for one in step.late)
     left = [one for one, answers in late if any(isinstance(each, Refused | Unknown) for each in answers)]
     return frozenset(one.producer for one in left if one.topic == topic)
+
+
+def cut_off_in_rollover(state: Example, step: Step, topic: str) -> frozenset[str]:
+    """The producers of a topic some of whose sends waited for its next ledger when a step terminated it."""
+    if step.operation != Terminate(topic) or not isinstance(step.outcome, Terminated):
+        return frozenset()
+    room = state.topics[topic].ledger_room
+    return frozenset() if room is None or step.outcome.end.entry + 1 < room else cut_off_by(state, step, topic)
 
 
 def contention_forgotten(state: Example, topic: str) -> Example:

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from model.deviation import Deviation, Shadow
-from model.deviations.facts import cut_off_by
-from model.events import Terminated
+from model.deviations.facts import cut_off_in_rollover
 from model.example.state import Example
 from model.example.step import Step
 from model.operations import Terminate
@@ -29,11 +28,10 @@ ENTRY = Deviation(
 
 
 def alternatives(state: Example, step: Step) -> Iterator[Example]:
-    if not isinstance(step.operation, Terminate) or not isinstance(step.outcome, Terminated):
+    if not isinstance(step.operation, Terminate):
         return
     topic = step.operation.topic
-    producers, room = cut_off_by(state, step, topic), state.topics[topic].ledger_room
-    if producers and room is not None and step.outcome.end.entry + 1 >= room:
+    if producers := cut_off_in_rollover(state, step, topic):
         consumption = written.lost(state.consumption, topic)  # waiting sends may be stored at any time
         tracked = replace(consumption.topics[topic], in_doubt=producers)
         after = replace(state, consumption=consumption.with_topic(topic, tracked))

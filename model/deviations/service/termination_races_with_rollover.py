@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from model.deviation import Deviation, Shadow
-from model.deviations.facts import is_last_ledger_full, tracked
+from model.deviations.facts import cut_off_in_rollover, is_last_ledger_full, pasts_since_load, tracked
 from model.events import Refused
 from model.example.judge import judge
 from model.example.state import Example, Judgement
@@ -18,8 +18,8 @@ from model.subscriptions import written
 ENTRY = Deviation(
     name="termination-races-with-rollover",
     rule="SERVE-01",
-    statement="A topic is terminated while its last ledger, which is full, is being replaced. The termination is answered with an internal error (BadVersionException), again and again, until a client opens the topic; or it succeeds and the managed ledger is fenced soon after, which also closes the consumers. Then the next client is refused once, because the managed ledger is fenced.",
-    cause="ManagedLedgerImpl.asyncTerminate writes the list of ledgers to the metadata store without metadataMutex, with which a rollover writes it. The later of the two writes fails with BadVersion, on which handleBadVersion fences the managed ledger. The broker closes the topic and loads it again only after a client was refused.",
+    statement="A topic is terminated while its last ledger, which is full, is being replaced. The termination is answered with an internal error (BadVersionException), again and again, until a client opens the topic; or it succeeds and the managed ledger is fenced soon after, which also closes the consumers, at once or a little later. Then the next client is refused once, because the managed ledger is fenced.",
+    cause="ManagedLedgerImpl.asyncTerminate writes the list of ledgers to the metadata store without metadataMutex, with which a rollover writes it. The later of the two writes fails with BadVersion, on which handleBadVersion fences the managed ledger. If that is the rollover's, the sends that waited for the new ledger fail as well, and PersistentTopic.addFailed closes the topic with its consumers, perhaps after the answer to the termination. Otherwise the broker closes the topic and loads it again only after a client was refused.",
     upstream=("apache/pulsar#25858",),
     side="broker",
     releases=(">=3.3.6,<=4.2.4",),
@@ -48,7 +48,7 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
             return judge(lost, step.operation, step.outcome, step.late, step.at, others)
         case Closed(topic=str(topic)) if _is_fenced(state, topic):
             return broken.passing()
-        case Closed(topic=str(topic)) if step.operation == Terminate(topic) and _may_be_fenced(state, step, topic):
+        case Closed(topic=str(topic)) if _is_closing(state, step, topic):
             others = tuple(one for one in step.unexpected if not (isinstance(one, Closed) and one.topic == topic))
             lost = replace(state, consumption=written.lost(state.consumption, topic))  # its consumers are closed, too
             return judge(lost, step.operation, step.outcome, step.late, step.at, others)
@@ -73,6 +73,13 @@ def _is_fenced(state: Example, topic: str) -> bool:
         if isinstance(past.step.operation, Terminate) and _failed(past.step, topic):
             return True
     return False
+
+
+def _is_closing(state: Example, step: Step, topic: str) -> bool:
+    """Whether a topic with a full ledger is terminated, or was, and sends waited for the next ledger. These may fail
+    after the answer to the termination."""
+    is_now = step.operation == Terminate(topic) and _may_be_fenced(state, step, topic)
+    return is_now or any(cut_off_in_rollover(past.before, past.step, topic) for past in pasts_since_load(state, topic))
 
 
 def _failed(step: Step, topic: str) -> bool:

@@ -27,7 +27,7 @@ from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import AnyOperation, CreateTopic, OpenProducer, ReadLog, Send, Terminate, Trim, Unload
 from model.service.unexpected import Closed
-from model.subscription_operations import Subscribe
+from model.subscription_operations import ReadCursor, Subscribe
 from model.vocabulary import Entry, Message
 from tests.verdicts import Happened, allowed_by, broken_by
 
@@ -36,6 +36,7 @@ ALL = tuple(Entry((Message(number, f"b{number}"),)) for number in range(1, 9))
 OPENS = OpenProducer("p", "t", "p")
 TERMINATED = Refused("TopicTerminatedError", "Topic was already terminated")
 FENCED = Refused("ServiceNotReady", "Topic is temporarily unavailable")
+RACES = "termination-races-with-rollover"
 REOPENED, FENCED_FOREVER = "rollover-reopens-terminated-topic", "sends-of-terminated-ledger-never-fail"
 
 
@@ -153,3 +154,25 @@ def test_a_termination_that_races_with_a_rollover_may_close_consumers() -> None:
         state = allowed_by(*history, known=DEVIATIONS).state
         judged = judge(state, Terminate("t"), Terminated(at(length)), unexpected=(closed,))
         assert isinstance(judged, Allowed) == is_race, judged
+
+
+def test_sends_that_waited_for_the_next_ledger_may_close_the_consumers_after_the_termination() -> None:
+    subscribed, closed = (
+        (Subscribe("c", "t", "s"), Subscribed(), ()),
+        Closed("c", "the broker closed the consumer", "t"),
+    )
+    read, reloaded = (ReadLog("t"), log(5), ()), (Unload("t"), Done(), ())
+    subscribed_first = (subscribed, terminated(5))
+    found = judge(after(*subscribed_first), ReadLog("t"), log(5), unexpected=(closed,))
+    assert isinstance(found, Broken)
+    assert (found.rule, found.deviation) == ("SERVE-01", RACES)
+    for history, is_race in (
+        (subscribed_first, True),
+        ((*subscribed_first, read), True),
+        ((subscribed, terminated(4)), False),
+        (((ReadLog("t"), log(8), answers(8)), subscribed, (Terminate("t"), Terminated(Position(4, 4)), ())), False),
+        ((terminated(5), reloaded, subscribed), False),
+    ):
+        state = after(*history, knows=True)
+        known = judge(state, ReadCursor("t", "s"), Refused("404", "no"), unexpected=(closed,))
+        assert isinstance(known, Allowed) == is_race, (history, known)
