@@ -5,10 +5,12 @@ from dataclasses import replace
 
 from msgspec import structs
 
+from model.deduplication.observer import without_pending
+from model.deduplication.producer_state import UNKNOWN_STATUS
 from model.deduplication.topic_observer import WrongAnswer
 from model.deviation import Deviation, Shadow
 from model.deviations.clusters import lost_from_home
-from model.events import Answer, Duplicate, Late, LogRead, Sent, Unknown
+from model.events import Answer, Duplicate, Late, LogRead, Refused, Sent, Unknown
 from model.example.judge import judge
 from model.example.state import Example, Judgement
 from model.example.step import Step
@@ -36,9 +38,19 @@ def alternatives(state: Example, step: Step) -> Iterator[Example]:
 
     Whether entries before it are stored that have its messages, too, is not known yet.
     """
-    if state.past is None:
-        return
-    before, changed = state.past.before, step
+    changed = None if state.past is None else _without_dropped(state.past.before, step)
+    judged = None if changed is None else _judged(*changed)
+    if isinstance(judged, Allowed):
+        yield judged.state
+
+
+def _judged(before: Example, step: Step) -> Judgement:
+    return judge(before, step.operation, step.outcome, step.late, step.at, step.unexpected)
+
+
+def _without_dropped(before: Example, step: Step) -> tuple[Example, Step] | None:
+    """The state before a step and the step, as if batches that overlap were not sent; None if it has none."""
+    changed = step
     for number, late in enumerate(step.late):
         session = before.sessions.get(late.session)
         nth = sum(one.session == late.session for one in step.late[:number])
@@ -60,10 +72,7 @@ def alternatives(state: Example, step: Step) -> Iterator[Example]:
                 )
         case _:
             pass
-    if changed is not step:
-        judged = judge(before, changed.operation, changed.outcome, changed.late, step.at, step.unexpected)
-        if isinstance(judged, Allowed):
-            yield judged.state
+    return None if changed is step else (before, changed)
 
 
 def _not_dropped(
@@ -71,12 +80,14 @@ def _not_dropped(
 ) -> tuple[tuple[Entry, ...], tuple[Answer, ...]] | None:
     """The other entries with their answers; None if no batch was dropped, or it is known to be a duplicate."""
     view = state.topics.get(session.topic)
-    if view is None or not view.enabled or not any(isinstance(answer, Unknown) for answer in answers):
+    if view is None or not view.enabled or not any(map(_leaves_open, answers)):
         return None
-    written = max(one.written for one in view.state(session.producer))
+    states = view.state(session.producer)
+    possible = [each for one in states for each in (one, *without_pending(one, only_failing=True))]
 
     def is_dropped(entry: Entry, answer: Answer) -> bool:
-        return isinstance(answer, Duplicate) and entry.lowest <= written < entry.highest
+        overlapping = (one for one in possible if entry.lowest <= one.written < entry.highest)
+        return isinstance(answer, Duplicate) and any(overlapping)
 
     pairs = list(zip(entries, answers, strict=False))
     kept = [(entry, answer) for entry, answer in pairs if not is_dropped(entry, answer)]
@@ -85,8 +96,16 @@ def _not_dropped(
     return tuple(entry for entry, _ in kept), tuple(answer for _, answer in kept)
 
 
+def _leaves_open(answer: Answer) -> bool:
+    """Whether it is not known after this answer which entries are stored."""
+    return isinstance(answer, Unknown) or (isinstance(answer, Refused) and answer.code == UNKNOWN_STATUS)
+
+
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     match broken.evidence, step.outcome:
+        case WrongAnswer(answer=Refused(code=code)), _ if code == UNKNOWN_STATUS:
+            changed = _without_dropped(state, step)
+            return None if changed is None else _judged(*changed)
         case WrongAnswer(view, states, entry, Duplicate()), _ if view.enabled and entry.lowest < entry.highest:
             after = frozenset(
                 replace(one, persisted=max(one.persisted, entry.lowest), is_recovered=False)

@@ -40,6 +40,22 @@ def test_an_overlapping_batch_confirmed_as_a_duplicate_was_dropped() -> None:
     assert is_sound(f"{history}; p sends 1-2=UnknownStatus")
 
 
+def test_a_batch_may_be_dropped_while_entries_before_it_are_in_flight() -> None:
+    history, later = "t on; p opens -1; p sends 20@0", "23@2 21=UnknownStatus"
+    assert deviates("overlapping-batch-dropped", f"{history}; p sends 22@1 20-21=dup {later}")
+    assert is_sound(f"{history}; p sends 22@1 {later}")
+    assert broken_without_a_name(f"{history}; p sends 21@1; p sends 22@2 20-21=dup 23@3 21=UnknownStatus") == "DEDUP-05"
+
+
+def test_a_batch_may_be_dropped_before_entries_whose_write_failed() -> None:
+    history = "t on; p opens -1; t fails-late; p sends 30 34 35 41; p crashes ~ p ? ? ? ?; p opens 41; t cleared"
+    pushed, dropped = f"{history}; p sends 34=dup 35=UnknownStatus 34-37=dup 41=UnknownStatus; p crashes", "p opens 34"
+    found = judged(f"{pushed}; {dropped}", "overlapping-batch-dropped", "pushed-id-in-producer-success")
+    assert isinstance(found, Allowed)
+    assert set(found.deviations) == {"overlapping-batch-dropped", "pushed-id-in-producer-success"}
+    assert broken_without_a_name(f"{pushed}; p opens 30") == "DEDUP-09"
+
+
 def test_the_messages_of_a_batch_without_highest_id_are_stored_again() -> None:
     history = "t on; p opens -1 official; p sends 1-3@0"
     assert deviates("batch-without-highest-id", f"{history}; p sends 2@1")
