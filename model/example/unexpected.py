@@ -12,7 +12,7 @@ from model.service import tracker as service
 from model.service.reasons import Reasons
 from model.service.state import ServiceState
 from model.service.unexpected import Closed, Unexpected
-from model.subscription_operations import DeleteSubscription, ResetCursor, Seek, Unsubscribe
+from model.subscription_operations import CutConnection, DeleteSubscription, ResetCursor, Seek, Unsubscribe
 from model.subscriptions import administration
 
 
@@ -61,6 +61,8 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         fenced=_fenced(state, operation),
         read_after_loss=lost_a_bookie if isinstance(operation, ReadLog) else frozenset(),
         being_reset=frozenset(being_reset),
+        may_be_replaced=isinstance(operation, CutConnection)
+        and operation.consumer in state.consumption.untracked_consumers,
     )
 
     def after(changed: ServiceState) -> Judgement:

@@ -62,6 +62,9 @@ class Reasons:
     """Topics that have confirmed entries and lost a bookie, if the operation reads the log of one."""
     being_reset: frozenset[str] = frozenset()
     """Consumers of subscriptions that the operation resets: the broker disconnects them first, and may then fail."""
+    may_be_replaced: bool = False
+    """The operation cuts off a consumer that is not tracked. Its subscription may have been deleted, and another
+    consumer may be connected to the one that was made anew."""
 
 
 def judge(unexpected: Unexpected, reasons: Reasons) -> Allowed[None] | Broken:
@@ -75,7 +78,7 @@ def judge(unexpected: Unexpected, reasons: Reasons) -> Allowed[None] | Broken:
         case BeyondPermits():
             return _beyond_permits(unexpected)
         case Overdue():
-            return overdue(_late(unexpected))
+            return overdue(_late(unexpected, reasons))
         case _:
             assert_never(unexpected)
 
@@ -88,7 +91,9 @@ def _beyond_permits(sent: BeyondPermits) -> Broken:
 
 
 @carries("SERVE-03")
-def _late(late: Overdue) -> Broken:
+def _late(late: Overdue, reasons: Reasons) -> Allowed[None] | Broken:
+    if late.rule == "SERVE-02" and reasons.may_be_replaced:
+        return Allowed(None, excused=("SERVE-02",))
     return Broken(late.rule, late.what, evidence=late).passing_to(None)
 
 

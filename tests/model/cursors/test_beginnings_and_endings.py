@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from model.events import Created, CursorReset, Done, Refused, Subscribed
+from model.events import Abandoned, Created, CursorReset, Done, Refused, Subscribed
+from model.explain import judge
 from model.judgement import Allowed
 from model.log import Position
 from model.operations import CreateTopic, Kill, Unload
+from model.service.unexpected import Overdue
 from model.subscription_operations import (
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
+    CutConnection,
     DeleteSubscription,
     ReadCursor,
     ResetCursor,
@@ -135,6 +138,19 @@ def test_a_consumer_that_reconnects_after_a_forced_deletion_may_be_connected_to_
     anew = (*SENT, connected, BY_FORCE, (Subscribe("c", "t", "new", client="official"), Subscribed()), BY_FORCE)
     assert isinstance(judged(*anew, *between, NEW, BUSY), Allowed) == may_be_busy
     assert broken(*SENT, JOINED, BY_FORCE, NEW, BUSY)[0] == "SERVE-05"  # the wire client does not reconnect
+
+
+def test_only_a_consumer_whose_subscription_was_deleted_need_not_reconnect() -> None:
+    connected: Happened = Subscribe("c", "t", "new", client="official"), Subscribed()
+    late = Overdue("SERVE-02", "in 30 s pulsar-client did not reconnect")
+    for steps, need_not in (
+        ((connected, BY_FORCE, NEW), True),
+        ((connected,), False),
+        ((connected, BY_FORCE, (CloseConsumer("c"), Done()), NEW, connected), False),
+    ):
+        state = allowed_by(*SENT, *steps).state
+        found = judge(state, CutConnection("c"), Abandoned("it did not reconnect"), unexpected=(late,))
+        assert isinstance(found, Allowed) == need_not, (steps, found)
 
 
 def test_only_a_consumer_that_reconnects_to_a_partition_fails_to_unsubscribe() -> None:
