@@ -181,6 +181,15 @@ def pasts_since_load(state: Example, topic: str) -> Iterator[Past]:
         yield past
 
 
+def place_at_reload(state: Example, topic: str, session: str) -> int | None:
+    """A session's place in the queue for exclusive access when its topic was reloaded; None: it did not wait then."""
+    for past in state.trace:
+        queue = [one.session for one in past.before.service.contention(topic).waiting]
+        if session in queue:
+            return queue.index(session) if is_reloaded_by(past, topic) else None
+    return None
+
+
 def reconnects(state: Example, step: Step) -> bool:
     """Whether a producer opens whose former connection ended, which the broker may not have noticed yet."""
     if not isinstance(step.operation, OpenProducer):

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from model.deviation import Deviation, Shadow
-from model.deviations.facts import is_reloaded_by
+from model.deviations.facts import place_at_reload
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Broken
@@ -31,13 +31,4 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
         return None
     topic = step.operation.topic
     left = [one for one in broken.evidence.waiting if one in state.service.contention(topic).ended]
-    return broken.passing() if left and all(_waited_at_reload(state, topic, one) for one in left) else None
-
-
-def _waited_at_reload(state: Example, topic: str, session: str) -> bool:
-    """Whether a session waited when the topic was reloaded, and was not fenced before."""
-    for past in state.trace:
-        waiting = [one.session for one in past.before.service.contention(topic).waiting]
-        if session in waiting:
-            return is_reloaded_by(past, topic)
-    return False
+    return broken.passing() if left and all(place_at_reload(state, topic, one) is not None for one in left) else None

@@ -24,6 +24,7 @@ LOCKED = "closed-producer-stays-queued"
 ESCAPES = "activation-not-fenced"
 FENCES = "refused-producer-fences-others"
 FORGOTTEN = "queued-producer-forgotten-by-unload"
+LATER_FORGOTTEN = "later-queued-producer-forgotten-by-unload"
 NOT_ACTIVATED = "producer-not-activated-after-shared"
 
 
@@ -130,6 +131,20 @@ def test_only_an_unload_forgets_a_queued_producer() -> None:
     assert (broken.rule, broken.deviation) == ("SERVE-09", None)
 
 
+def test_only_an_unload_forgets_a_later_queued_producer() -> None:
+    fencing: Happened = opens("s", "ExclusiveWithFencing"), Opened(-1, 0)
+    for steps, left, explained in (
+        ((RELOADED,), ("r",), True),
+        ((RELOADED,), ("q", "r"), False),
+        ((fencing,), ("r",), False),
+    ):
+        found = verdict(SHARED, QUEUED, NEXT, *steps, (AWAIT, ProducersRead(left)), known=(LATER_FORGOTTEN,))
+        assert isinstance(found, Allowed) == explained, found
+    unknown = verdict(SHARED, QUEUED, NEXT, RELOADED, (AWAIT, ProducersRead(("r",))))
+    assert isinstance(unknown, Broken)
+    assert unknown.deviation == LATER_FORGOTTEN
+
+
 def test_only_a_producer_that_left_the_queue_blocks_others() -> None:
     gone: Happened = CloseProducer("q"), Done()
     refused: Happened = opens("r"), BUSY_NOW
@@ -161,3 +176,8 @@ def test_only_a_refused_fencing_producer_fences_others() -> None:
         assert isinstance(before, Allowed)
         found = judge(before.state, *lost, unexpected=(closed,))
         assert isinstance(found, Allowed) == explained, found
+        reconnects: Happened = opens("p", access, has_epoch=True), refused  # type: ignore[arg-type]
+        read: Happened = AWAIT, ProducersRead((), ("q",))
+        waited = verdict(*taken, NEXT, reconnects, read, known=(FENCES,))
+        assert isinstance(waited, Allowed) == explained, waited
+        assert isinstance(verdict(*taken, reconnects, NEXT, read, known=(FENCES,)), Broken)
