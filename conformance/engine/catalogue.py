@@ -340,9 +340,9 @@ DESCRIPTIONS: tuple[Description, ...] = (
     ),
     Description(
         name="keys-claimed",
-        summary="Consumers claim hash ranges (sticky), with gaps and overlaps.",
-        decides=("KEY-01", "KEY-02", "KEY-06", "KEY-08", "KEY-09", "KEY-15"),
-        share=2.0,
+        summary="Consumers claim hash ranges (sticky), with gaps and overlaps, or ask for another policy.",
+        decides=("KEY-01", "KEY-02", "KEY-06", "KEY-08", "KEY-09", "KEY-15", "KEY-17"),
+        share=3.0,
     ),
     Description(
         name="keys-races",

@@ -126,4 +126,11 @@ STATEMENTS = (
         (Decided.WIRE,),
         "Current contract of preserving ordering",
     ),
+    Rule(
+        "KEY-17",
+        "004",
+        "The policy belongs to the subscription: a consumer whose policy is not that of the connected consumers (AUTO_SPLIT or STICKY, out-of-order delivery) is refused; any other one is accepted, also one that has the name of another. After all have left, the next one has any policy.",
+        (Decided.WIRE,),
+        "Updated contract of preserving ordering",
+    ),
 )

@@ -1,4 +1,4 @@
-"""SERVE-05 and refusals of SERVE-01: whether a broker refuses what it must, and nothing else.
+"""SERVE-05, KEY-17 and refusals of SERVE-01: whether a broker refuses what it must, and nothing else.
 
 This module judges the requests for which it knows every reason for a refusal: subscribe, open a producer, create and
 delete a subscription. If it is unknown whether a reason exists, the request is not judged.
@@ -98,7 +98,7 @@ def _may_be_untracked(consumption: Consumption, topic: str, subscription: str) -
     return consumption.topics[topic].has_untracked and SubscriptionId(topic, subscription) not in consumption.cursors
 
 
-@carries("SERVE-05")
+@carries("SERVE-05", "KEY-17")
 def _subscribed(consumption: Consumption, operation: Subscribe, outcome: AnyOutcome, *, is_certain: bool) -> Judged:
     """An Exclusive subscription has one consumer. All consumers of a subscription have one type, and none exceeds the
     limit.
@@ -115,8 +115,15 @@ def _subscribed(consumption: Consumption, operation: Subscribe, outcome: AnyOutc
     overlap = claims.overlapping(claims.claims_of(operation.sticky), others, operation.consumer)
     what = f"{operation.consumer} subscribes to {operation.subscription} ({operation.kind})"
     if isinstance(outcome, Refused) and not (conflicts or mixed or overlap):
-        return Broken("SERVE-05", f"{what} and is refused without a reason: {outcome.code}, {outcome.message}")
-    exercised = (*(("SERVE-05",) if others else ()), *(("KEY-15",) if overlap else ()))
+        # It agrees with the policy of all others, whoever came and left.
+        rule = "KEY-17" if operation.kind == "Key_Shared" else "SERVE-05"
+        return Broken(rule, f"{what} and is refused without a reason: {outcome.code}, {outcome.message}")
+    is_compared = operation.kind == "Key_Shared" and any(other.kind == "Key_Shared" for other in others.values())
+    exercised = (
+        *(("SERVE-05",) if others else ()),
+        *(("KEY-15",) if overlap else ()),
+        *(("KEY-17",) if is_compared else ()),
+    )
     if not isinstance(outcome, Subscribed):
         return Allowed(None, exercised) if isinstance(outcome, Refused) else NOT_JUDGED
     if not is_certain and (conflicts or mixed or overlap):
@@ -126,7 +133,7 @@ def _subscribed(consumption: Consumption, operation: Subscribe, outcome: AnyOutc
         return Broken("SERVE-05", f"{what} and is let in beside {with_type}")
     if mixed:
         because = f"{what} and is let in beside {', '.join(mixed)}, whose Key_Shared policy is another one"
-        return Broken("SERVE-05", because, evidence=MixedPolicies(tuple(mixed))).passing_to(None)
+        return Broken("KEY-17", because, evidence=MixedPolicies(tuple(mixed))).passing_to(None)
     return Allowed(None, exercised) if overlap is None else overlap.then(lambda _: Allowed(None, exercised))
 
 

@@ -2,8 +2,8 @@
 
 A message is not dispatched until a consumer claims its hash. :mod:`model.key_shared.liveness` judges that messages of
 claimed hashes are dispatched. Releases with draining hashes hash a message without a key by its producer and sequence
-id. The classic implementation has one hash for all of them, so they are not judged there. Conflicts of policies between
-consumers belong to SERVE-05.
+id. The classic implementation has one hash for all of them, so they are not judged there. Consumers with different
+policies belong to KEY-17.
 """
 
 from __future__ import annotations

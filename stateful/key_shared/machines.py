@@ -26,12 +26,12 @@ from model.subscription_operations import (
     Subscribe,
 )
 from stateful.delays import DELAYS, Delays
-from stateful.key_shared.plan import KEYS, Claims, KeyedPick, KeyPlan
+from stateful.key_shared.plan import KEYS, KeyedPick, KeyPlan, Policy
 from stateful.lockstep_machine import LockstepMachine, Performing
 from stateful.service.reads import READS, Asked
 
 TOPIC, SUBSCRIPTION = "t0", "s0"
-NAMES = st.sampled_from([None, None, None, "x", "y"])
+NAMES = st.sampled_from([None, None, "x", "x", "y"])
 INDEXES = st.integers(0, 63)
 PERMITS = st.sampled_from([1, 1, 2, 3, 5, 100])
 NTH = st.lists(st.integers(0, 29), min_size=1, max_size=6, unique=True).map(tuple)
@@ -92,8 +92,9 @@ class OnKeys(LockstepMachine):
         self.permit(name, permits)
         return name
 
-    def subscribe(self, name: str, *, known_as: str | None = None, sticky: Claims = ()) -> None:
+    def subscribe(self, name: str, policy: Policy | None = None, *, known_as: str | None = None) -> None:
         """A consumer subscribes; the broker may refuse it."""
+        policy = policy or Policy(out_of_order=self.out_of_order)
         self.do(
             Subscribe(
                 consumer=name,
@@ -101,8 +102,8 @@ class OnKeys(LockstepMachine):
                 subscription=SUBSCRIPTION,
                 kind="Key_Shared",
                 known_as=known_as,
-                sticky=sticky,
-                out_of_order=self.out_of_order,
+                sticky=policy.claims,
+                out_of_order=policy.out_of_order,
                 proxied=self.is_proxied,
             )
         )
@@ -125,7 +126,7 @@ class OnKeys(LockstepMachine):
     def all_are_disconnected(self) -> None:
         """The broker disconnected all consumers, and they do not reconnect."""
         self.plan.consumers.clear()
-        self.plan.claims.clear()
+        self.plan.policies.clear()
 
     def permit(self, consumer: str, permits: int) -> None:
         """A consumer adds permits."""

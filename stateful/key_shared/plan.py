@@ -41,6 +41,19 @@ Claims = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Policy:
+    """What a consumer asks for at its subscribe."""
+
+    claims: Claims = ()
+    out_of_order: bool = False
+
+    @property
+    def kind(self) -> tuple[bool, bool]:
+        """What all consumers of a subscription have in common."""
+        return bool(self.claims), self.out_of_order
+
+
+@dataclass(frozen=True, slots=True)
 class KeyedPick:
     """How to choose one entry: the number of its first message's key (None: it has none), its size, and whether the
     others of a batch have other keys; ``by_ordering_key``: its key is another one, and the ordering key counts.
@@ -58,7 +71,8 @@ class KeyPlan:
 
     consumers: list[str] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
-    claims: dict[str, Claims] = field(default_factory=dict)
+    policies: dict[str, Policy] = field(default_factory=dict)
+    """Those of the connected consumers, if consumers differ in them."""
     delays: Delays = ()
     """Those of single messages."""
     _names: int = 0
@@ -69,13 +83,15 @@ class KeyPlan:
         self._names += 1
         return f"c{self._names}"
 
-    def may_join(self, claims: Claims) -> bool:
-        """Whether a consumer with these claims fits the others: all claim ranges, or none does."""
-        if any(bool(own) != bool(claims) for own in self.claims.values()):
+    def may_join(self, policy: Policy) -> bool:
+        """Whether a consumer with this policy fits the others: all claim ranges, or none does, and all want order, or
+        none does.
+        """
+        if any(own.kind != policy.kind for own in self.policies.values()):
             return False
-        taken = [one for own in self.claims.values() for one in own]
-        return not any(_overlap(one, other) for one in claims for other in taken) and not any(
-            _overlap(one, other) for one, other in pairwise(sorted(claims))
+        taken = [one for own in self.policies.values() for one in own.claims]
+        return not any(_overlap(one, other) for one in policy.claims for other in taken) and not any(
+            _overlap(one, other) for one, other in pairwise(sorted(policy.claims))
         )
 
     def entries(self, picks: Sequence[KeyedPick]) -> tuple[Entry, ...]:

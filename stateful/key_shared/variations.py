@@ -13,8 +13,8 @@ from model.operations import ClearFailpoints, SetFailpoint
 from model.subscription_operations import Acknowledge, CloseConsumer, CrashConsumer, Nack, Permit, Receive, Subscribe
 from stateful.crashes import CRASHES, IN_PLACE, Crash
 from stateful.delays import DELAYS, Delays
-from stateful.key_shared.machines import INDEXES, NTH, PERMITS, PICKS, SUBSCRIPTION, TOPIC, OnKeys
-from stateful.key_shared.plan import BOUNDS, Claims, KeyedPick
+from stateful.key_shared.machines import INDEXES, NAMES, NTH, PERMITS, PICKS, SUBSCRIPTION, TOPIC, OnKeys
+from stateful.key_shared.plan import BOUNDS, Claims, KeyedPick, Policy
 
 RACES: st.SearchStrategy[FailpointKind] = st.sampled_from(["read-slow", "dispatch-slow", "join-slow", "leave-slow"])
 SINGLES = PICKS.map(lambda picks: [replace(pick, size=1) for pick in picks])
@@ -42,34 +42,38 @@ CLAIMS: st.SearchStrategy[Claims] = st.sampled_from(
 """Ranges that leave gaps between them, or fill one, or overlap in one hash; a consumer's own that overlap; none."""
 
 
+POLICIES = st.builds(Policy, claims=CLAIMS, out_of_order=st.sampled_from([False] * 7 + [True]))
+
+
 class KeysClaimedMachine(OnKeys):
     """Consumers claim hash ranges, with gaps between them; the broker refuses overlapping claims.
 
-    It also refuses a consumer without claims among consumers with claims, and the reverse.
+    It also refuses a consumer without claims among consumers with claims, one that allows out-of-order delivery among
+    those that do not, and the reverse. After all have left, the next one has any policy.
     """
 
-    def join_for(self, claims: Claims, permits: int) -> None:
+    def join_for(self, policy: Policy, permits: int, known_as: str | None = None) -> None:
         """A consumer claims ranges."""
         name = self.plan.fresh_name()
-        self.subscribe(name, sticky=claims)
-        if self.plan.may_join(claims):
+        self.subscribe(name, policy, known_as=known_as)
+        if self.plan.may_join(policy):
             self.plan.consumers.append(name)
-            self.plan.claims[name] = claims
+            self.plan.policies[name] = policy
             self.permit(name, permits)
         self.gather()
 
-    @initialize(picks=PICKS, claims=CLAIMS, permits=PERMITS, delays=DELAYS)
-    def begin(self, picks: list[KeyedPick], claims: Claims, permits: int, delays: Delays) -> None:
+    @initialize(picks=PICKS, policy=POLICIES, permits=PERMITS, delays=DELAYS)
+    def begin(self, picks: list[KeyedPick], policy: Policy, permits: int, delays: Delays) -> None:
         """A topic with messages, and a consumer that has some of them."""
         self.plan.delays = delays
         self.create()
         self.send_entries(picks)
-        self.join_for(claims, permits)
+        self.join_for(policy, permits)
 
-    @rule(claims=CLAIMS, permits=PERMITS)
-    def another_joins(self, claims: Claims, permits: int) -> None:
-        """A consumer claims ranges, free or not."""
-        self.join_for(claims, permits)
+    @rule(policy=POLICIES, permits=PERMITS, known_as=NAMES)
+    def another_joins(self, policy: Policy, permits: int, known_as: str | None) -> None:
+        """A consumer claims ranges, free or not, or has another policy; maybe it has the name of another one."""
+        self.join_for(policy, permits, known_as)
 
     @rule(picks=PICKS)
     def send(self, picks: list[KeyedPick]) -> None:
@@ -97,8 +101,16 @@ class KeysClaimedMachine(OnKeys):
         """A consumer leaves with its pending messages; its ranges have no consumer."""
         if self.plan.consumers:
             consumer = self.consumer(index)
-            self.plan.claims.pop(consumer, None)
+            self.plan.policies.pop(consumer, None)
             self.leave(consumer, crashes=crashes, is_quiet=is_quiet)
+
+    @rule(policy=POLICIES, permits=PERMITS)
+    def another_takes_over(self, policy: Policy, permits: int) -> None:
+        """All consumers leave, and one with any policy joins."""
+        for consumer in list(self.plan.consumers):
+            self.leave(consumer, crashes=False)
+        self.plan.policies.clear()
+        self.join_for(policy, permits)
 
 
 class KeysRacesMachine(OnKeys):

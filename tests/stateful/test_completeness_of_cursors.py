@@ -12,6 +12,7 @@ import pytest
 
 from conformance.engine.machines import Machine
 from model.deviations import BY_DOCUMENT, DEVIATIONS
+from stateful import test_key_shared
 from stateful.test_cursors import MACHINES
 from tests.lockstep.campaigns import Campaign, play_in_rounds
 from tests.lockstep.simulated.variants import SimulatedVariant
@@ -20,6 +21,7 @@ from tests.stateful.machines import LostAcksMachine, ManyRangesMachine, Removals
 from tests.stateful.test_shadows import SHADOWS
 
 ACKNOWLEDGMENT, NETWORK, CHUNKS, CLIENTS, _, KILLS = MACHINES
+KEYS_CLAIMED = next(one for one in test_key_shared.MACHINES if one.name == "keys-claimed")
 LOST_ACKS = Machine(name="lost acks", factory=LostAcksMachine, decides=())
 MANY_RANGES = Machine(name="many ranges", factory=ManyRangesMachine, decides=())
 REMOVALS = Machine(name="removals", factory=RemovalsMachine, decides=())
@@ -80,6 +82,7 @@ FOUND = {
     "expires_one_at_a_time": (ACKNOWLEDGMENT, OF_ACKS | {"ACK-17"}),
     "reader_skips_one": (ACKNOWLEDGMENT, {"ACK-20"}),
     "reader_repeats_one": (ACKNOWLEDGMENT, {"ACK-20"}),
+    "name_in_use_refused": (KEYS_CLAIMED, {"KEY-17"}),
     "delayed_lost": (ACKNOWLEDGMENT, OF_ACKS),
     "delayed_forgotten": (ACKNOWLEDGMENT, OF_ACKS),
 }
@@ -112,6 +115,7 @@ DEVIATING = {
     "later-ranges-not-counted": REMOVALS,
     "all-ranges-counted": REMOVALS,
     "partial-acks-persisted-as-first": KILLS,
+    "key-shared-policies-mixed": KEYS_CLAIMED,
 }
 """For each deviation a machine that meets it."""
 
@@ -191,6 +195,6 @@ def test_every_deviation_of_document_003_is_simulated() -> None:
     }
     of_chunks = {"chunk-assignment-outlives-consumer", "chunk-without-permits-blocks-others"}
     counted = {"last-entry-not-in-backlog", "reset-miscounts-backlog", "unacked-count-lowered-by-any-ack"}
-    of_others = {*of_chunks, *counted, "expiry-stops-at-acknowledged"}
+    of_others = {*of_chunks, *counted, "expiry-stops-at-acknowledged", "key-shared-policies-mixed"}
     simulated = {*DEVIATING} - of_others
     assert simulated | by_history == {deviation.name for deviation in BY_DOCUMENT["cursors"]}

@@ -362,8 +362,13 @@ class SimulatedCursors:
             here = self._dispatcher.on((topic, operation.subscription)).values()
             if any(one.kind != operation.kind or one.kind == "Exclusive" for one in here):
                 return Refused("ConsumerBusy")
+            if self._variant.key_shared_policies_mixed:
+                operation = _with_policy_of(next(iter(here), None), operation)
             policy = (bool(operation.sticky), not operation.out_of_order)
             if any((bool(one.claims), one.keeps_keys) != policy for one in here):
+                return Refused("ConsumerBusy")
+            names = {one.known_as for one in here if one.kind == "Key_Shared"} - {None}
+            if self._variant.name_in_use_refused and operation.known_as in names:
                 return Refused("ConsumerBusy")
             if not self._dispatcher.may_claim((topic, operation.subscription), operation.sticky):
                 return Refused("ConsumerAssignError")
@@ -624,3 +629,12 @@ class SimulatedCursors:
         if topic not in self._whole:
             self._trimmed[topic].update(reference.deletable(log.of_model, closed, tuple(one.state for one in here)))
         return Trimmed(tuple(sorted({*ledgers, current.current} - self._trimmed[topic])))
+
+
+def _with_policy_of(first: Consumer | None, operation: Subscribe) -> Subscribe:
+    """The same with the policy of the first connected consumer, of which all are treated."""
+    if first is None:
+        return operation
+    return msgspec.structs.replace(
+        operation, sticky=operation.sticky if first.claims else (), out_of_order=not first.keeps_keys
+    )

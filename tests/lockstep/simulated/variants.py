@@ -47,6 +47,9 @@ class SimulatedVariant(CursorVariant, frozen=True, kw_only=True):
     """Expiry by time expires the first older entry only."""
     reader_skips_one: bool = False
     reader_repeats_one: bool = False
+    key_shared_policies_mixed: bool = False
+    name_in_use_refused: bool = False
+    """A Key_Shared consumer is refused if another one has its name."""
     unacked_hidden_by_client: bool = False
     """Where a client filters redelivered messages, it filters one as well that its application did not acknowledge."""
 

@@ -96,8 +96,8 @@ def test_ranges_that_overlap_one_another_are_refused_but_by_a_deviation() -> Non
 def test_nobody_is_refused_whose_ranges_are_free() -> None:
     low = [*SENT, claims("c", LOW)]
     assert broken(*low, claims("d", GAP)) is None
-    assert broken(*low, refused("d", GAP)) == "SERVE-05"
-    assert broken(*low, leaves("c"), refused("d", LOW)) == "SERVE-05"
+    assert broken(*low, refused("d", GAP)) == "KEY-17"
+    assert broken(*low, leaves("c"), refused("d", LOW)) == "KEY-17"
 
 
 def test_the_stats_show_what_a_consumer_claims() -> None:
@@ -110,7 +110,7 @@ def test_the_stats_show_what_a_consumer_claims() -> None:
 def test_consumers_with_and_without_claims_are_not_let_in_together_but_by_a_deviation() -> None:
     for first, second in ((claims("c", LOW), claims("d")), (claims("c"), claims("d", LOW))):
         assert broken(*SENT, first, (second[0], BUSY)) is None
-        assert broken(*SENT, first, second) == "SERVE-05"
+        assert broken(*SENT, first, second) == "KEY-17"
         assert deviation(*SENT, first, second) == "key-shared-policies-mixed"
 
 
