@@ -226,7 +226,8 @@ def test_a_message_is_due_at_a_consumer_with_permits_and_its_hash() -> None:
 def test_the_consumers_ranges_cover_every_hash_exactly_once() -> None:
     low, high = HashRange(1, 30000), HashRange(30001, 65535)
     begin = joins("c", "d")
-    assert exercised(*sent(), *begin, gathers(share("c", ranges=(low,)), share("d", ranges=(high,)))) == ("KEY-17", "KEY-12")
+    right = gathers(share("c", ranges=(low,)), share("d", ranges=(high,)))
+    assert exercised(*sent(), *begin, right) == ("KEY-17", "KEY-12")
     assert broken(*sent(), *begin, leaves("c"), leaves("d"), gathers()) is None
     for wrong in (HashRange(30002, 65535), HashRange(30000, 65535), HashRange(30001, 65534), HashRange(30001, 65536)):
         assert broken(*sent(), *begin, gathers(share("c", ranges=(low,)), share("d", ranges=(wrong,)))) == "KEY-12"
