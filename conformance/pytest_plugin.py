@@ -43,7 +43,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--pulsar-broker", default=DEFAULT_BROKER, metavar="BROKER", help=_BROKER_HELP)
     group.addoption("--pulsar-brokers", type=int, default=1, metavar="N", help="how many brokers (default: 1)")
     group.addoption("--pulsar-bookies", type=int, default=1, metavar="N", help="how many bookies (default: 1)")
-    group.addoption("--pulsar-driver", metavar="JSON", help="the name and command of a driver of the client")
+    group.addoption(
+        "--pulsar-drivers",
+        metavar="JSON",
+        help="names and commands of clients' drivers; null: pulsar-client",
+    )
     group.addoption("--pulsar-seed", type=int, metavar="N", help="the seed that everything random follows from")
     group.addoption("--pulsar-rules", help="the rules to decide: ids and families, separated by commas")
     group.addoption("--pulsar-known", help="names of known deviations, by commas (default: those shipped)")

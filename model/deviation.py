@@ -8,6 +8,7 @@ deviation follows from its entry: the lists of known deviations (``conformance/k
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
@@ -16,6 +17,8 @@ from model.judgement import Broken, Side
 
 CLASSIC = "subscriptionKeySharedUseClassicPersistentImplementation=true"
 """The setting that switches on the classic implementation of Key_Shared."""
+OF = "@"
+"""Between the name of a deviation that is known, and a client of which it is, where that matters."""
 MAX_STATEMENT = 420
 """A statement is quoted with every violation, so it is short."""
 
@@ -82,3 +85,12 @@ class Deviation(Struct, frozen=True, kw_only=True):
         statement = self.statement.removesuffix(".")
         because = statement if because is None else f"{because}. {statement}"
         return Broken(rule or self.rule, because, self.name, self.side)
+
+
+def clients_by_name(known: Iterable[str]) -> dict[str, frozenset[str]]:
+    """The names of known deviations (``name`` or ``name@java:4.0.8``), with their clients; with none, of all actors."""
+    found: dict[str, set[str]] = {}
+    for one in known:
+        name, of, client = one.partition(OF)
+        found.setdefault(name, set()).update([client] if of else [])
+    return {name: frozenset(clients) for name, clients in found.items()}

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from model.cursors.ledger import Interval
+from model.deviation import clients_by_name
 from model.deviations import DEVIATIONS, EXPLANATIONS, Explanation, counted
+from model.deviations.facts import library_in
 from model.events import AnyOutcome, Late
 from model.example.judge import NO_TIME
 from model.example.judge import judge as by_documents
@@ -93,16 +95,17 @@ def _remembered(state: Example, step: Step, judged: Allowed[Example]) -> Allowed
 
 def _explained(state: Example, step: Step, broken: Broken) -> Judgement:
     """Known deviations explain a violation, or others name the first violation that they do not explain."""
-    known = [one for name, one in EXPLANATIONS.items() if name in state.known]
-    by_known, met = _Search(state.known, known).explaining(_Open(state, step, broken))
+    names = clients_by_name(state.known)
+    known = [one for name, one in EXPLANATIONS.items() if name in names]
+    by_known, met = _Search(names, known).explaining(_Open(state, step, broken))
     if isinstance(by_known, Allowed):
         return _met(by_known, met)
     if by_known.broken.deviation is not None:
         return by_known.broken
-    by_all, more = _Search(state.known, EXPLANATIONS.values()).explaining(by_known)
+    by_all, more = _Search(names, EXPLANATIONS.values()).explaining(by_known)
     if isinstance(by_all, _Open):
         return _named_alone(by_known)
-    if unknown := frozenset(more) - state.known:
+    if unknown := frozenset(more) - names.keys():
         return _named(by_known, unknown)
     return _met(by_all, (*met, *more))  # the first search had used up its steps
 
@@ -120,7 +123,7 @@ def _named_alone(found: _Open) -> Broken:
     names = [
         name
         for name, one in EXPLANATIONS.items()
-        if name not in found.state.known
+        if name not in clients_by_name(found.state.known)
         and one.explains is not None
         and one.explains(found.state, found.step, found.broken) is not None
     ]
@@ -232,7 +235,7 @@ def _is_further(found: _Open, left: _Open) -> bool:
 class _Search:
     """One search for the smallest set of deviations among those ``asked``. :data:`MOST_STEPS` bounds ``steps``."""
 
-    known: frozenset[str]
+    known: Mapping[str, frozenset[str]]
     asked: Collection[Explanation]
     steps: int = 0
 
@@ -249,7 +252,9 @@ class _Search:
         def put(found: _Found, met: tuple[str, ...]) -> None:
             names = frozenset(met)
             is_open, ahead = isinstance(found, _Open), len(found.rest) if isinstance(found, _Open) else 0
-            heapq.heappush(queue, (len(names - self.known), len(names), is_open, ahead, next(number), found, met))
+            heapq.heappush(
+                queue, (len(names - self.known.keys()), len(names), is_open, ahead, next(number), found, met)
+            )
 
         put(violation, ())
         while queue:
@@ -277,11 +282,16 @@ class _Search:
     def _is_smallest(self, more: tuple[str, ...], met: tuple[str, ...]) -> bool:
         """Whether no other set of deviations can come before this one, which ``met`` led to."""
         names = frozenset(more)
-        return names <= self.known and len(names) <= max(1, len(frozenset(met)))
+        return names <= self.known.keys() and len(names) <= max(1, len(frozenset(met)))
+
+    def _is_of_others(self, one: Explanation, state: Example, step: Step, broken: Broken | None = None) -> bool:
+        """Whether a deviation is known, but only of other clients than the one that a step is about."""
+        clients = self.known.get(one.entry.name, frozenset())
+        return bool(clients) and library_in(state, step, broken) not in (None, *clients)
 
     def _at_once(self, found: _Open, explanation: Explanation) -> Iterator[_Found]:
         """What the step and the ones after it come to, if the deviation explains the violation."""
-        if explanation.explains is None:
+        if explanation.explains is None or self._is_of_others(explanation, found.state, found.step, found.broken):
             return
         judged = explanation.explains(found.state, found.step, found.broken)
         if judged is not None:
@@ -312,6 +322,8 @@ class _Search:
             return
         since, subscriptions = (_Later(found.step), *found.rest), _subscriptions_of(found)
         for past in found.state.trace:
+            if self._is_of_others(explanation, past.before, past.step):
+                continue
             for other in explanation.alternatives(replace(past.after, past=past), past.step):
                 if self.steps >= MOST_STEPS:
                     return

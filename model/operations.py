@@ -172,7 +172,8 @@ class OpenProducer(Operation, frozen=True, omit_defaults=True):
 
     If the topic has a home, ``cluster`` is another one, from which its messages are replicated to home.
     pulsar-client's may chunk and compress on a chunked topic. With WaitForExclusive it may be Queued. ``has_epoch``: it
-    reconnects with the topic's epoch that the session learned last, if any.
+    reconnects with the topic's epoch that the session learned last, if any. ``library``: the released client, such as
+    java:4.0.8, where it is not the pulsar-client in the suite's process.
     """
 
     request: ClassVar = "open"
@@ -186,6 +187,7 @@ class OpenProducer(Operation, frozen=True, omit_defaults=True):
     compression: Compression = "none"
     access: AccessMode = "Shared"
     has_epoch: bool = False
+    library: str | None = None
 
 
 class CloseProducer(Operation, frozen=True):

@@ -168,7 +168,8 @@ class Subscribe(Operation, frozen=True):
     it claims, ends included (none: auto split), and whether it allows ``out_of_order`` delivery; both for the wire
     client only. Where several clusters have the topic: at one ``cluster``, and whether it asks for a replicated
     subscription. On a chunked topic: how many chunked messages pulsar-client assembles at a time (0: any number);
-    beyond that it discards the oldest, or, with ``acks_oldest_chunked``, acknowledges it.
+    beyond that it discards the oldest, or, with ``acks_oldest_chunked``, acknowledges it. ``library``: as that of a
+    producer.
     """
 
     request: ClassVar = "subscribe"
@@ -189,6 +190,7 @@ class Subscribe(Operation, frozen=True):
     is_replicated: bool = False
     max_pending_chunked: int = 10
     acks_oldest_chunked: bool = False
+    library: str | None = None
 
 
 class CloseConsumer(Operation, frozen=True):
@@ -271,6 +273,7 @@ class NackRepeatedly(Operation, frozen=True):
 
     topic: str
     times: int = 3
+    library: str | None = None
 
 
 class Seek(Operation, frozen=True):

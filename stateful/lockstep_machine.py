@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from hypothesis import strategies as st
+from hypothesis.control import current_build_context
 from hypothesis.stateful import Rule, RuleBasedStateMachine, RuleStrategy
+from msgspec import structs
 
 from conformance.coverage.guide import Guide
 from model.operations import AnyOperation
@@ -27,6 +29,10 @@ class Performing(Protocol):
     def guide(self) -> Guide | None:
         """Counts the choices and prefers new ones; None without."""
 
+    @property
+    def libraries_for(self) -> Callable[[AnyOperation], tuple[str, ...]]:
+        """The clients among which the machine chooses one for an operation; none if that has no choice."""
+
 
 DRAWS: Final = 6
 """How many rules are drawn at most until one may make a new choice."""
@@ -37,16 +43,22 @@ def name_of(machine: type[RuleBasedStateMachine], rule: Rule) -> str:
     return f"{machine.__name__}.{rule.function.__name__}"
 
 
+def drawn(strategy: st.SearchStrategy[T]) -> T:
+    """A value that the running rule draws."""
+    value: T = current_build_context().data.draw(strategy)
+    return value
+
+
 def preferred(draw: Callable[[], T], name: Callable[[T], str], guide: Guide | None) -> T:
     """The value that is drawn. If choices are counted, the first of a few whose rule can make a new choice."""
-    drawn = draw()
+    value = draw()
     if guide is not None:
         for _ in range(DRAWS - 1):
-            if guide.lacks(name(drawn)):
+            if guide.lacks(name(value)):
                 break
-            drawn = draw()
-        guide.begins(name(drawn))
-    return drawn
+            value = draw()
+        guide.begins(name(value))
+    return value
 
 
 @st.composite
@@ -73,7 +85,10 @@ class LockstepMachine(RuleBasedStateMachine):
         return self.example.guide
 
     def do(self, operation: AnyOperation) -> None:
-        """Perform one operation."""
+        """Perform one operation, of a released client by one of those of the run."""
+        libraries = self.example.libraries_for(operation)
+        if libraries:
+            operation = structs.replace(operation, library=drawn(st.sampled_from(libraries)))
         self.last = operation
         self.example.do(operation)
 

@@ -162,6 +162,11 @@ class Shared:
         """Counts the choices of the example."""
         return self.example.guide
 
+    @property
+    def libraries_for(self) -> Callable[[AnyOperation], tuple[str, ...]]:
+        """Those of the example."""
+        return self.example.libraries_for
+
 
 class MixedMachine(LockstepMachine):
     """Machines of several documents on one topic."""

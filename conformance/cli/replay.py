@@ -84,4 +84,5 @@ def replay(
         footprint=options.footprint(broker, tenant, allow_cluster_settings, at_most_s=budget + (shorten or 0.0)),
     )
     out, err = consoles()
+    client = client or replaying.clients_of(history)
     return replaying.replay(asked, options.with_client(engine.secured(security), client, err), out=out, err=err)

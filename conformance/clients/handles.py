@@ -97,6 +97,8 @@ class SubscriptionConfig:
     """How long pulsar-client waits before it requests a redelivery."""
     acks_parts: bool = False
     """Whether pulsar-client acknowledges the messages of a batch one by one."""
+    library: str | None = None
+    """The released client, where a run has several."""
 
 
 class ConsumerHandle(Protocol):
@@ -279,7 +281,7 @@ class OfficialConsumerHandle:
     ) -> None:
         """Connect and subscribe. Raises what is in ``CLIENT_ERRORS``."""
         self._is_alone = client is None
-        self._client = client or connect(service, timeout_s=max(1.0, timeout_s))
+        self._client = client or connect(service, timeout_s=max(1.0, timeout_s), library=wanted.library)
         with aborted_on_error(self.abort):
             self.consumer: Final[ReleasedConsumer] = self._client.subscribe(
                 wanted.topic,

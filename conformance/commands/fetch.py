@@ -13,7 +13,7 @@ from conformance.brokers.installation.java import find_java
 from conformance.brokers.installation.record import origin_of
 from conformance.brokers.release import fetched_release, release_archive
 from conformance.brokers.startup.agent import agent_jar
-from conformance.drivers import NAME
+from conformance.clients.names import NAME
 from conformance.drivers.catalogue import driver_of
 from conformance.drivers.environment import python_with_client
 

@@ -16,12 +16,13 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from conformance.clients.versions import libraries_in
 from conformance.commands.check import read_events
 from conformance.events import AnyEvent, ExampleFinished, RunAsked, RunStarted, ViolationFound
 from conformance.harness_error import HarnessError
 from conformance.history.document import Step
 from conformance.history.from_journal import examples_of
-from conformance.known import KnownDeviation
+from conformance.known import KnownDeviation, by_library
 from conformance.report.console import say, show_table
 from conformance.report.sentences.lists import count, thousands
 from model.deviations import DEVIATIONS
@@ -126,7 +127,7 @@ def judged_again(folder: Path, known: tuple[KnownDeviation, ...] | None = None) 
     if asked is None or started is None or not journals(folder):
         raise HarnessError(f"{folder} has no journal of a check that started its machines")
     tolerated = asked.known if known is None else known
-    names = frozenset(one.name for one in tolerated if started.has(one))
+    names = by_library([one.name for one in tolerated if started.has(one)], libraries_in(started.clients))
     judged = Judged()
     for journal in journals(folder):
         try:

@@ -15,7 +15,8 @@ from rich.text import Text
 from conformance.brokers.select import releases_of
 from conformance.brokers.settings import Base
 from conformance.brokers.size import Size
-from conformance.clients.versions import client_versions
+from conformance.clients.names import NAME, PULSAR_CLIENT
+from conformance.clients.versions import client_versions, libraries_in
 from conformance.commands.check import read_events
 from conformance.commands.supervision.engine import Engine, Order
 from conformance.commands.supervision.folders import bugs_kept_in, report_folder
@@ -94,6 +95,18 @@ def replay(asked: ReplayOptions, engine: Engine, *, out: Console, err: Console) 
     folder = report_folder(asked.report, "replay", asked.history.stem, asked.broker)
     with bugs_kept_in(folder):
         return _replay(asked, history, defect, folder, engine, out=out, err=err)
+
+
+def clients_of(history: Path) -> str | None:
+    """The value of ``--client`` with which a history was recorded, if it had drivers.
+
+    Raises HarnessError if one of them is a driver that the suite does not have.
+    """
+    libraries = libraries_in(document.read(history).clients)
+    for one in libraries:
+        if not NAME.fullmatch(one) and not one.startswith(PULSAR_CLIENT):
+            raise HarnessError(f"{history} was recorded with the client {one}: name its driver with --client")
+    return ",".join(PULSAR_CLIENT if one.startswith(PULSAR_CLIENT) else one for one in libraries) or None
 
 
 def _defect(asked: str | None, history: History) -> Defect | None:

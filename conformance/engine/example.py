@@ -49,13 +49,15 @@ class RunningExample:
         has_time_for: Callable[[RunningExample, AnyOperation], bool] = lambda _, __: True,
         has_time_to_finish: Callable[[RunningExample], bool] = lambda _: True,
         can_be_done: Callable[[AnyOperation], bool] = lambda _: True,
+        libraries_for: Callable[[AnyOperation], tuple[str, ...]] = lambda _: (),
         with_others: WithOthers = alone,
         guide: Guide | None = None,
     ) -> None:
         """``has_time_for``: whether an operation can still end in time, and undoing it and those before it. If not,
         the example is cut short: no further operation is performed, and it is finished if it ``has_time_to_finish``.
         ``can_be_done``: whether release, client and deployment have what an operation needs; otherwise the example
-        skips it. ``guide``: what counts its choices, if anything does.
+        skips it. ``libraries_for``: the clients among which its machine chooses one for an operation. ``guide``: what
+        counts its choices, if anything does.
         """
         self.lockstep = lockstep
         self.violation: Violation | None = None
@@ -65,6 +67,7 @@ class RunningExample:
         self._has_time_for = has_time_for
         self._has_time_to_finish = has_time_to_finish
         self._can_be_done = can_be_done
+        self.libraries_for: Final = libraries_for
         self._with_others = with_others
         self.guide: Final = guide
         self._noted = 0

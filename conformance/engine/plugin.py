@@ -11,6 +11,7 @@ import secrets
 import signal
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -24,6 +25,7 @@ from conformance.brokers.size import Size
 from conformance.clients.driver.connect import DriverCommand, use
 from conformance.clients.security.options import security_in
 from conformance.clients.security.service import Security
+from conformance.clients.versions import libraries_in
 from conformance.engine.deployment import BrokerOfRun, settings_of
 from conformance.engine.execution import spare_the_collector
 from conformance.engine.lanes.starters import LaneStarters
@@ -57,9 +59,9 @@ def pytest_configure(config: pytest.Config) -> None:
         security = _security(config.getoption("--pulsar-connection"))
     except ValueError as error:
         raise pytest.UsageError(str(error)) from error
-    driver = config.getoption("--pulsar-driver")
-    if driver is not None:
-        use(msgspec.json.decode(driver, type=DriverCommand))
+    drivers = config.getoption("--pulsar-drivers")
+    if drivers is not None:
+        use(*msgspec.json.decode(drivers, type=tuple[DriverCommand | None, ...]))
     seed = config.getoption("--pulsar-seed")
     config.stash[_began] = time.monotonic()
     config.stash[_emitter] = events.Emitter(config.getoption("--pulsar-events"), began=config.stash[_began])
@@ -210,7 +212,7 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
         if world.assumes_settings:
             emit(events.Phase(at_s=emit.now_s, what=ASSUMED))
         run = Run(
-            plan,
+            replace(plan, known=known.by_library(plan.known, libraries_in(world.clients))),
             world,
             emit,
             base=base,

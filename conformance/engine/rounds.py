@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
+from conformance.clients.driver.connect import client_info
 from conformance.coverage.coverage import Coverage, Drawn
 from conformance.coverage.guide import Guide
 from conformance.engine.durations import BOUNCE_S, Durations
@@ -26,7 +28,8 @@ from conformance.lockstep.performer import Performer
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
 from model.example import Example
-from model.operations import AnyOperation
+from model.operations import AnyOperation, OpenProducer
+from model.subscription_operations import NackRepeatedly, Subscribe
 
 REPEATED = "repeated"
 """The machine in the journal's entry of a replay."""
@@ -175,6 +178,7 @@ class Rounds:
                 has_time_for=lambda example, one: until is None or self._has_time_for(example, one, until),
                 has_time_to_finish=lambda example: self._has_time_to_finish(example, machine),
                 can_be_done=lambda operation: self.world.capabilities.why_not(operation) is None,
+                libraries_for=lambda operation: self.world.capabilities.libraries_for(operation),
                 on_end=has_ended,
                 with_others=with_others,
                 guide=None if self._coverage is None else Guide(self._coverage),
@@ -194,7 +198,7 @@ class Rounds:
         self.world.ends_at = None
         self._begin_in_journal(machine)
         lockstep = self.lockstep()
-        attempt = perform(operations, lockstep)
+        attempt = perform([_by_clients_here(one) for one in operations], lockstep)
         return attempt, ended(lockstep, attempt.violation, number=self._examples)
 
     def lockstep(self) -> Lockstep:
@@ -214,3 +218,14 @@ class Rounds:
         """Whether an example of a machine can be finished within the budget."""
         expected_s = self._durations.of_finishing(machine.name) + self._durations.of_undoing(example.lockstep.steps)
         return self._deadline is None or time.monotonic() + expected_s <= self._deadline
+
+
+def _by_clients_here(operation: AnyOperation) -> AnyOperation:
+    """The operation by the client of this run that takes the place of its own. Raises HarnessError if there is none."""
+    match operation:
+        case OpenProducer(library=str() as library) | Subscribe(library=str() as library):
+            return replace(operation, library=client_info(library).library)
+        case NackRepeatedly(library=str() as library):
+            return replace(operation, library=client_info(library).library)
+        case _:
+            return operation

@@ -15,7 +15,7 @@ import msgspec
 from conformance.files import content, is_file
 from conformance.harness_error import HarnessError
 from conformance.known.versions import is_among, specifies_versions
-from model.deviation import Deviation
+from model.deviation import OF, Deviation
 from model.deviations import DEVIATIONS, current_name
 from model.rules import names
 
@@ -77,7 +77,8 @@ class KnownDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         """Whether it is known with these clients (None: any): one of those that it names is among them."""
         if clients is None or not self.clients:
             return True
-        return any(is_among(wanted, clients.get(name, "")) for name, wanted in self.clients.items())
+        named = ((name.partition(":")[0], version) for name, version in clients.items())
+        return any(name in self.clients and is_among(self.clients[name], version) for name, version in named)
 
 
 def shipped() -> tuple[KnownDeviation, ...]:
@@ -143,6 +144,22 @@ def known_of(
         for one in deviations
         if one.concerns_clients(clients) and (not releases or any(map(one.concerns, releases)))
     )
+
+
+def by_library(known: Collection[str], libraries: Mapping[str, str]) -> frozenset[str]:
+    """The names of known deviations as the model has them, where a run has these clients (none: pulsar-client alone).
+
+    ``libraries``: the name in deviations of each. A deviation of a client is known of the actors that have a client
+    that it names (:func:`model.deviation.clients_by_name`). If no client of the run is among them, a file knows more
+    than the suite, and it is known of all.
+    """
+    return frozenset(one for name in known for one in _by_library(name, libraries))
+
+
+def _by_library(name: str, libraries: Mapping[str, str]) -> Iterable[str]:
+    clients = DEVIATIONS[name].clients
+    concerned = (one for one, kind in libraries.items() if kind in clients and is_among(clients[kind], one))
+    return [f"{name}{OF}{one}" for one in concerned] or [name]
 
 
 def _validate(deviation: KnownDeviation, entry: KnownDeviation, path: Path) -> None:

@@ -15,8 +15,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, assert_never
 
-from conformance.clients.driver.connect import PULSAR_CLIENT, client_info
+from conformance.clients.driver.connect import ClientInfo, client_info, client_infos, libraries
 from conformance.clients.driver.protocol import Feature
+from conformance.clients.names import PULSAR_CLIENT
 from conformance.tenancy.cluster_settings import CLASSIC
 from model.events import Skipped
 from model.operations import (
@@ -104,14 +105,14 @@ class KnownDispatchers:
 
 @dataclass(frozen=True, slots=True)
 class ClientFeature:
-    """A feature of the released client in use."""
+    """A feature of the released client that an operation is for; of any one in use, for a rule."""
 
     name: Feature
 
 
 @dataclass(frozen=True, slots=True)
 class ClientInProcess:
-    """The released client runs in the suite's own processes, as pulsar-client does, and not behind a driver."""
+    """A released client runs in the suite's own processes, as pulsar-client does, and not behind a driver."""
 
 
 Question = (
@@ -346,6 +347,18 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
         needs=lambda operation: isinstance(operation, OpenProducer) and operation.is_chunking,
     ),
     Requirement(
+        name="compression by the released client",
+        asks=ClientFeature("compression"),
+        needs=lambda operation: isinstance(operation, OpenProducer) and operation.compression != "none",
+        withheld="nothing is compressed",
+    ),
+    Requirement(
+        name="acks of discarded chunks by the released client",
+        asks=ClientFeature("ack-oldest-chunked"),
+        needs=lambda operation: isinstance(operation, Subscribe) and operation.acks_oldest_chunked,
+        withheld="none of its consumers acknowledges what it discards",
+    ),
+    Requirement(
         name="redelivery by the released client",
         asks=ClientFeature("nack"),
         rules=("ACK-13",),
@@ -364,7 +377,7 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
 
 
 class Capabilities:
-    """The capabilities that one broker and one client lack."""
+    """The capabilities that one broker and its clients lack."""
 
     def __init__(self, broker: BrokerTraits) -> None:
         answers = ((one, _why_missing(one.asks, broker)) for one in REQUIREMENTS)
@@ -380,7 +393,27 @@ class Capabilities:
 
     def why_not(self, operation: AnyOperation) -> str | None:
         """Why an operation is not performed; None if it can be."""
-        return next((why for one, why in self._missing if one.needs(operation)), None)
+        lacking = (why for one, why in self._missing if one.needs(operation))
+        library: str | None = getattr(operation, "library", None)
+        return next(lacking, None if library is None else _why_not_by(client_info(library), operation))
+
+    def libraries_for(self, operation: AnyOperation) -> tuple[str, ...]:
+        """The clients among which a machine chooses one for an operation; none if that has no choice."""
+        match operation:
+            case OpenProducer(client="official") | Subscribe(client="official") | NackRepeatedly():
+                return tuple(one for one in libraries() if _why_not_by(client_info(one), operation) is None)
+            case _:
+                return ()
+
+
+def _why_not_by(client: ClientInfo, operation: AnyOperation) -> str | None:
+    """Why a client cannot perform an operation; None if it can."""
+    asked = (one.asks.name for one in REQUIREMENTS if isinstance(one.asks, ClientFeature) and one.needs(operation))
+    return next((_without(client, feature) for feature in asked if feature not in client.features), None)
+
+
+def _without(client: ClientInfo, feature: Feature) -> str:
+    return f"{client.name} {client.version} does not have {feature}"
 
 
 def _why_missing(question: Question, broker: BrokerTraits) -> str | None:
@@ -409,12 +442,13 @@ def _why_missing(question: Question, broker: BrokerTraits) -> str | None:
             )
             return None if broker.dispatchers.are_known else of_several
         case ClientFeature(name):
-            client = client_info()
-            return None if name in client.features else f"{client.name} {client.version} does not have {name}"
+            clients = client_infos()
+            return None if any(name in one.features for one in clients) else _without(clients[0], name)
         case ClientInProcess():
-            client = client_info()
-            why = f"applications are not killed with {client.name} {client.version}, which is behind a driver"
-            return None if client.name == PULSAR_CLIENT else why
+            clients = client_infos()
+            first = f"{clients[0].name} {clients[0].version}"
+            why = f"applications are not killed with {first}, which is behind a driver"
+            return None if any(one.name == PULSAR_CLIENT for one in clients) else why
         case _:
             assert_never(question)
 
@@ -442,15 +476,13 @@ def _why_no_dispatcher(kind: Literal["draining", "classic"], broker: BrokerTrait
     return f"this release has no {implementation}"
 
 
-def lacking(operation: Acknowledge | Nack) -> Skipped | None:
-    """Why the client in use cannot perform it; None if it can."""
+def lacking(operation: Acknowledge | Nack, library: str | None) -> Skipped | None:
+    """Why a client cannot perform it; None if it can."""
     feature: Feature | None
     match operation:
         case Acknowledge(cumulative=is_cumulative):
             feature = "cumulative-ack" if is_cumulative else None
         case Nack(nth=nth):
             feature = "redeliver" if nth is None else "nack"
-    client = client_info()
-    if feature is None or feature in client.features:
-        return None
-    return Skipped(f"{client.name} {client.version} does not have {feature}")
+    client = client_info(library)
+    return None if feature is None or feature in client.features else Skipped(_without(client, feature))

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from conformance.harness_error import HarnessError
 from conformance.history.document import Step, Violation
 from conformance.lockstep.answers import OutOfTime
@@ -38,7 +40,7 @@ from model.operations import (
     Send,
 )
 from model.replication.example_end import winding_up_clusters
-from model.subscription_operations import CreateSubscription, ReadCursor, ReceiveAll
+from model.subscription_operations import CreateSubscription, ReadCursor, ReceiveAll, Subscribe
 from model.vocabulary import Entry, Message
 
 MAX_STATES = 10_000
@@ -142,7 +144,16 @@ class Lockstep:
     def finish(self) -> None:
         """Settle unknown outcomes, then read logs, snapshots and subscriptions back and judge them."""
         for operation in finishing(self):
-            self._do(operation)
+            self._do(self._by_same_client(operation))
+
+    def _by_same_client(self, operation: AnyOperation) -> AnyOperation:
+        """The operation by the client that subscribed to the subscription last, if that is recorded."""
+        if not isinstance(operation, Subscribe) or operation.client == "wire":
+            return operation
+        where = operation.topic, operation.subscription
+        before = (step.operation for step in reversed(self.steps) if isinstance(step.operation, Subscribe))
+        last = next((one for one in before if (one.topic, one.subscription) == where), operation)
+        return replace(operation, library=last.library)
 
     def violation(self, broken: Broken) -> Violation:
         """The violation at the last step."""

@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import ClassVar, Final, Protocol
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.driver.connect import connect
 from conformance.clients.driver.interface import OfficialTicket, ReleasedClient, ReleasedProducer
 from conformance.clients.outcomes import ConnectionLost, Lost, NoAnswer, Receipt, SendError, SendOutcome, ServerRefused
 from conformance.clients.security.service import Service
@@ -188,10 +187,10 @@ class OfficialSession:
 
     timeout_s: ClassVar = ANSWER_TIMEOUT_S
 
-    def __init__(self, service: Service, topic: str, producer: str, client: ReleasedClient | None = None) -> None:
-        """Connect and open. Raises the same as :meth:`ReleasedClient.open_producer`."""
+    def __init__(self, topic: str, producer: str, client: ReleasedClient) -> None:
+        """Open it. Raises the same as :meth:`ReleasedClient.open_producer`."""
         self.topic = topic
-        self._client = client or connect(service, timeout_s=ANSWER_TIMEOUT_S)
+        self._client = client
         self._pending: deque[list[Sequence[OfficialTicket]]] = deque()
         self._is_open = True
         try:

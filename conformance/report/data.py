@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import assert_never
 
+from conformance.clients.versions import WIRE
 from conformance.events import Stage
 from conformance.files import is_file
 from conformance.harness_error import HarnessError
@@ -146,6 +147,11 @@ class ReportData:
         started = self.verdicts.started
         clients = {} if started is None else started.clients
         return {CLIENTS.get(name, name): version for name, version in clients.items()}
+
+    @property
+    def released(self) -> dict[str, str]:
+        """The same without the wire client."""
+        return {name: version for name, version in self.clients.items() if name != CLIENTS[WIRE]}
 
     @property
     def substitutes(self) -> dict[str, str]:

@@ -85,7 +85,8 @@ def headline(data: ReportData) -> str:
     """The release, the clients, the number of operations and the seed."""
     verdicts = data.verdicts
     release = f"Pulsar {verdicts.release}" if verdicts.release else f"Broker {data.broker} (not checked)"
-    client = f" with pulsar-client {version}" if (version := data.clients.get("pulsar-client")) else ""
+    clients = " and ".join(f"{name.partition(':')[0]} {version}" for name, version in data.released.items())
+    client = f" with {clients}" if clients else ""
     defect = f", defect {data.defect} switched on" if data.defect else ""
     operations = f"{thousands(verdicts.operations)} operations"
     return f"{release}{client}{defect}: {operations} in {verdicts.seconds:.0f} s, seed {data.seed}"

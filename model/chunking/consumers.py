@@ -210,7 +210,7 @@ def _discarded_requested(state: Chunking, subscription_id: SubscriptionId, name:
         because = f"{because}, but requested others that it discarded"
     forgiving = replace(client, discarded=frozenset())
     after = state.with_consumer(name, replace(consumer, client=forgiving))
-    evidence = DiscardedNotRequested(client.requests_discarded)
+    evidence = DiscardedNotRequested(name, client.requests_discarded)
     return Broken("CHUNK-08", because, None, "client", evidence=evidence).passing_to(after)
 
 

@@ -86,8 +86,10 @@ class DeliveredLate:
 
 @dataclass(frozen=True, slots=True)
 class DiscardedNotRequested:
-    """A client requests no redelivery of entries that it discarded. ``requests_others``: but of others, it did."""
+    """The client of a consumer requests no redelivery of entries that it discarded. ``requests_others``: but of
+    others, it did."""
 
+    consumer: str
     requests_others: bool
 
 

@@ -145,6 +145,25 @@ def subscribed_by(state: Example, consumer: str) -> Subscribe | None:
     return next((one for one in operations if isinstance(one, Subscribe) and one.consumer == consumer), None)
 
 
+def opened_by(state: Example, session: str) -> OpenProducer | None:
+    """The last request of a session to open its producer."""
+    operations = (past.step.operation for past in state.trace)
+    return next((one for one in operations if isinstance(one, OpenProducer) and one.session == session), None)
+
+
+def library_in(state: Example, step: Step, broken: Broken | None = None) -> str | None:
+    """The released client that a step, or what it breaks, is about; None if it is not known, or not the only one."""
+    operation, evidence = step.operation, None if broken is None else broken.evidence
+    of_operation: str | None = getattr(operation, "library", None)
+    of_evidence: str | None = getattr(evidence, "consumer", None)
+    if of_operation is not None:
+        return of_operation
+    names = [of_evidence or operation.actor, *(one.session for one in step.late)]
+    found = [subscribed_by(state, one) or opened_by(state, one) for one in names if one is not None]
+    libraries = {one.library for one in found if one is not None}
+    return libraries.pop() if len(libraries) == 1 else None
+
+
 def is_last_ledger_full(state: Example, topic: str | None) -> bool:
     """Whether the last ledger of a topic is full, or may be."""
     one = tracked(state, topic)

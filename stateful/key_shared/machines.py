@@ -25,6 +25,7 @@ from model.subscription_operations import (
     Skip,
     Subscribe,
 )
+from model.vocabulary import Client
 from stateful.delays import DELAYS, Delays
 from stateful.key_shared.plan import KEYS, KeyedPick, KeyPlan, Policy
 from stateful.lockstep_machine import LockstepMachine, Performing
@@ -54,6 +55,8 @@ class OnKeys(LockstepMachine):
     """The base of all machines of this document; it has no rules."""
 
     out_of_order = False
+    producing: Client = "wire"
+    """The client of its producer."""
     is_proxied: ClassVar[bool] = False
     """Whether consumers come through proxies, where the network can fail them."""
 
@@ -69,7 +72,7 @@ class OnKeys(LockstepMachine):
 
     def produce_again(self) -> None:
         """Open the producer, or reopen it after its connection was closed."""
-        self.do(OpenProducer(session="p", topic=TOPIC, producer="p"))
+        self.do(OpenProducer(session="p", topic=TOPIC, producer="p", client=self.producing))
 
     def send_entries(self, picks: list[KeyedPick]) -> None:
         """New messages."""

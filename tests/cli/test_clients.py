@@ -56,4 +56,4 @@ def test_a_release_that_cannot_be_installed_is_a_harness_error_and_leaves_nothin
 
 def test_the_engine_runs_with_the_python_of_the_environment() -> None:
     engine = Engine(command=("python", "-m", "pytest"))
-    assert engine.run_by(Path("/other/bin/python"), client="3.1.0").command == ("/other/bin/python", "-m", "pytest")
+    assert engine.run_by(Path("/other/bin/python")).command == ("/other/bin/python", "-m", "pytest")

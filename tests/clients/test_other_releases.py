@@ -25,7 +25,7 @@ from conformance.clients.driver.client import OfficialClient
 from conformance.clients.handles import OfficialConsumerHandle, SubscriptionConfig
 from conformance.lockstep.settings.traits import Traits
 url, topic = sys.argv[1:]
-traits = Traits.of({"acknowledgmentAtBatchIndexLevelEnabled": "true"}).of_pulsar_client()
+traits = Traits.of({"acknowledgmentAtBatchIndexLevelEnabled": "true"}).of_released(None)
 wanted = SubscriptionConfig(topic=topic, name="s", kind="Shared", acks_parts=traits.acknowledges_parts)
 with OfficialClient(url, timeout_s=10) as client:
     consumer = OfficialConsumerHandle(url, wanted, timeout_s=10)

@@ -13,7 +13,8 @@ from rich.console import Console
 
 from conformance.brokers.installation.cache import ENVIRONMENT_VARIABLE
 from conformance.brokers.interface import Broker
-from conformance.clients.driver.connect import DriverCommand, client_info, connect, use, versions
+from conformance.clients.driver.connect import DriverCommand, client_info, connect, libraries, use, versions
+from conformance.clients.driver.interface import ReleasedClient
 from conformance.clients.driver.remote import RemoteClient
 from conformance.clients.outcomes import ConnectionLost, Lost, Receipt, ServerRefused
 from conformance.commands.driver_contract import driver_test
@@ -87,6 +88,34 @@ def test_one_client_receives_the_chunks_that_another_sent(
 ) -> None:
     sent, received = sent_in_chunks(sends, receives, broker, topic)
     assert received == sent
+
+
+def test_several_clients_of_a_run_are_chosen_by_name_and_share_a_subscription(broker: Broker, topic: str) -> None:
+    java, go = driver_or_skip(JAVA), driver_or_skip(GO)
+    use(java, go, None)
+    assert [one.partition(":")[0] for one in libraries()] == ["java", "go", "pulsar-client"]
+    assert versions().keys() == {"wire", "java", "go", "official"}
+    assert client_info("java:3.3.6").library == JAVA, "another version takes the place of one that is not there"
+    with pytest.raises(HarnessError, match=r"^the client rust:6\.4\.1 is not among those of this run: java"):
+        connect(broker.addresses.service_url, timeout_s=TIMEOUT_S, library="rust:6.4.1")
+
+    def client(library: str) -> ReleasedClient:
+        return connect(broker.addresses.service_url, timeout_s=TIMEOUT_S, library=library)
+
+    with client(GO) as one, client("pulsar-client:0") as other, client(JAVA) as sends:
+        consumers = [by.subscribe(topic, "s", kind="Key_Shared", initial="earliest") for by in (one, other)]
+        producer = sends.open_producer(topic, name="p")
+        keys = [f"k{number}" for number in range(20)]
+        for number, key in enumerate(keys, start=1):
+            ticket = producer.send(number, key.encode(), partition_key=key)
+            assert isinstance(producer.answer(ticket, timeout_s=TIMEOUT_S), Receipt)
+        received: list[list[str]] = [[], []]
+        while sum(map(len, received)) < len(keys):
+            for at, consumer in zip(received, consumers, strict=True):
+                if (delivery := consumer.receive(timeout_s=0.2)) is not None:
+                    at.append(delivery.payload.decode())
+        assert all(received)
+        assert sorted(received[0] + received[1]) == sorted(keys)
 
 
 def test_the_go_client_delivers_only_the_last_chunk_of_the_python_client(broker: Broker, topic: str) -> None:

@@ -131,10 +131,10 @@ def test_a_client_without_batch_index_acks_acknowledges_whole_entries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     traits = Traits.of({"acknowledgmentAtBatchIndexLevelEnabled": "true"})
-    assert traits.of_pulsar_client().acknowledges_parts
+    assert traits.of_released(None).acknowledges_parts
     lacking = ClientInfo(name="java", version="1.0", features=frozenset())
-    monkeypatch.setattr("conformance.lockstep.settings.traits.client_info", lambda: lacking)
-    assert not traits.of_pulsar_client().acknowledges_parts
+    monkeypatch.setattr("conformance.lockstep.settings.traits.client_info", lambda _: lacking)
+    assert not traits.of_released(None).acknowledges_parts
 
 
 def test_a_broker_delays_messages_if_it_is_so_configured() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,8 +13,9 @@ import click
 from conformance.brokers.size import MOST
 from conformance.cli.parameters.places import OutputFile, OutputFolder, ReportFolder
 from conformance.cli.parameters.types import CLIENT, BrokerParameter, SettingParameter, Tenant, brokers
+from conformance.clients.names import NAME, PULSAR_CLIENT, clients_in
 from conformance.clients.security.options import variable
-from conformance.drivers import NAME
+from conformance.harness_error import HarnessError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,7 +90,7 @@ known_option = click.option(
 client_option = click.option(
     "--client",
     type=CLIENT,
-    help="Another pulsar-client, or java:4.0.8, python:3.10.0 or driver:COMMAND.  [default: the one installed]",
+    help="Another pulsar-client, driver:COMMAND, or several: go:0.19.0,java:4.0.8.  [default: the one installed]",
 )
 setting_option = click.option(
     "--setting", "settings", type=SettingParameter(), multiple=True, help="A setting of the broker; may be repeated."
@@ -153,18 +155,27 @@ def known_deviations(text: str | None) -> tuple[KnownDeviation, ...]:
             return read(Path(text))
 
 
-def with_client(engine: Engine, version: str | None, err: Console) -> Engine:
-    """The engine, with another release of pulsar-client, or with a driver, if ``version`` names one."""
-    if version is None:
+def with_client(engine: Engine, clients: str | None, err: Console) -> Engine:
+    """The engine, with another release of pulsar-client, or with drivers, if ``clients`` names some.
+
+    Raises HarnessError if one is not available, or there are two releases of pulsar-client that have no driver.
+    """
+    if clients is None:
         return engine
+    wanted = clients_in(clients)
+    releases = [one for one in wanted if not NAME.fullmatch(one)]
+    if len(releases) > 1:
+        raise HarnessError(f"{' and '.join(releases)} cannot be in one process: write python:{releases[-1]} for one")
 
     def say(line: str) -> None:
         err.print(line, markup=False)
 
-    if NAME.fullmatch(version):
+    if releases and releases != [PULSAR_CLIENT]:
+        from conformance.drivers.environment import python_with_client
+
+        engine = engine.run_by(python_with_client(releases[0], say))
+    if releases != list(wanted):
         from conformance.drivers.catalogue import driver_of
 
-        return engine.with_driver(driver_of(version, say))
-    from conformance.drivers.environment import python_with_client
-
-    return engine.run_by(python_with_client(version, say), client=version)
+        engine = engine.with_drivers(driver_of(one, say) if NAME.fullmatch(one) else None for one in wanted)
+    return replace(engine, client=clients)

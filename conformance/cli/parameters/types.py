@@ -13,7 +13,7 @@ from typing import Any, get_args
 import click
 from click.shell_completion import CompletionItem
 
-from conformance.drivers import NAME
+from conformance.clients.names import NAME, PULSAR_CLIENT, clients_in
 from conformance.harness_error import HarnessError
 from model.rules import names
 from model.rules.catalogue import FAMILIES, RULES, Selection, selection
@@ -234,11 +234,14 @@ class ReleaseParameter(click.ParamType[str]):
 
 
 class ClientParameter(ReleaseParameter):
-    """A release of pulsar-client, or a client behind a driver."""
+    """A release of pulsar-client, a client behind a driver, or several of them."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        text = str(value).strip()
-        return text if NAME.fullmatch(text) else super().convert(value, param, ctx)
+        clients = clients_in(str(value).strip())
+        for one in clients:
+            if one != PULSAR_CLIENT and not NAME.fullmatch(one):
+                super().convert(one, param, ctx)
+        return ",".join(clients)
 
 
 class BrokerParameter(click.ParamType[str]):

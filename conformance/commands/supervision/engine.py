@@ -71,16 +71,16 @@ class Engine:
     demand: Callable[[str, Settings, Choice | None, Size], None] = _demand
     security: Security = NO_SECURITY
     client: str | None = None
-    """The version of its pulsar-client, or the name of its driver; None: the one installed here."""
+    """The value of ``--client``; None: the pulsar-client that is installed here."""
 
-    def run_by(self, python: Path, *, client: str) -> Engine:
-        """The same with the Python of another environment, which has this pulsar-client."""
-        return replace(self, command=(str(python), *self.command[1:]), client=client)
+    def run_by(self, python: Path) -> Engine:
+        """The same with the Python of another environment, which has another pulsar-client."""
+        return replace(self, command=(str(python), *self.command[1:]))
 
-    def with_driver(self, driver: DriverCommand) -> Engine:
-        """The same with this driver's client."""
-        text = msgspec.json.encode(driver).decode()
-        return replace(self, command=(*self.command, "--pulsar-driver", text), client=driver.name)
+    def with_drivers(self, drivers: Iterable[DriverCommand | None]) -> Engine:
+        """The same with these drivers' clients; None: pulsar-client among them."""
+        text = msgspec.json.encode(list(drivers)).decode()
+        return replace(self, command=(*self.command, "--pulsar-drivers", text))
 
     def secured(self, security: Security) -> Engine:
         """The same with these options for the connection."""

@@ -49,7 +49,7 @@ class WorldHost:
             deadline=deadline,
             bounce_s=bounce_s,
             coverage=None if coverage is None else str(coverage),
-            driver=used(),
+            drivers=used(),
             further=self._world.further,
             defect=defect,
         )

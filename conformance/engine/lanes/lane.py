@@ -88,7 +88,7 @@ class Lane:
         if begin is None:
             return
         assert isinstance(begin, Begin)
-        use(begin.driver)
+        use(*begin.drivers)
         try:
             rounds = Rounds(
                 self._open(begin, SharedBroker(begin, self._ask)),

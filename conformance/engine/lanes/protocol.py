@@ -38,8 +38,8 @@ class Begin(LaneMessage, frozen=True, kw_only=True):
 
     ``service``: the address for the clients of examples; ``deadline``: the end of the run on the monotonic clock, which
     all processes of a machine share. ``bounce_s``: what a kill or restart of the broker is expected to take.
-    ``coverage``: the file with the choices of earlier runs. ``driver``: that of the run's client. ``further``: the
-    clusters that machines start for themselves, each of which has the ``defect``.
+    ``coverage``: the file with the choices of earlier runs. ``drivers``: those of the run's clients. ``further``:
+    the clusters that machines start for themselves, each of which has the ``defect``.
     """
 
     lane: int
@@ -56,7 +56,7 @@ class Begin(LaneMessage, frozen=True, kw_only=True):
     deadline: float | None
     bounce_s: float
     coverage: str | None = None
-    driver: DriverCommand | None = None
+    drivers: tuple[DriverCommand | None, ...] = (None,)
     further: FurtherClusters | None = None
     defect: str | None = None
 

@@ -50,7 +50,8 @@ class ChunkConsumer:
         self.name = operation.consumer
         self.subscription = operation.subscription
         self.kind = operation.kind
-        self._proxied = ProxiedClient(service)
+        self.library: Final = operation.library
+        self._proxied = ProxiedClient(service, operation.library)
         try:
             self._consumer = self._proxied.client.subscribe(
                 topic,

@@ -142,7 +142,8 @@ class Chunks:
             case Subscribe():
                 return self._subscribe(operation, self._topics[operation.topic])
             case Acknowledge() | Nack():
-                return lacking(operation) or self._ask(operation, self._consumers[operation.consumer])
+                consumer = self._consumers[operation.consumer]
+                return lacking(operation, consumer.library) or self._ask(operation, consumer)
             case CloseConsumer(name):
                 return self._leave(name, crashes=False)
             case CrashConsumer(name):

@@ -12,10 +12,18 @@ from typing import ClassVar, Final
 
 from msgspec.structs import replace
 
+from conformance.clients.driver.connect import connect
 from conformance.clients.driver.interface import OfficialTicket, ReleasedProducer
 from conformance.clients.security.service import Service
 from conformance.lockstep.chunking.proxied import ASK_TIMEOUT_S, ProxiedClient
-from conformance.lockstep.sessions import NO_ANSWER, OfficialSession, ProducerSession, WireSession, chunk_metadata
+from conformance.lockstep.sessions import (
+    ANSWER_TIMEOUT_S,
+    NO_ANSWER,
+    OfficialSession,
+    ProducerSession,
+    WireSession,
+    chunk_metadata,
+)
 from conformance.proxy.armed import ArmedFault
 from conformance.proxy.events import Command
 from conformance.proxy.faults import Cut, HoldFrames, Refuse, Which
@@ -39,9 +47,9 @@ class WatchedSession(OfficialSession):
 
     def __init__(self, service: Service, topic: str, operation: OpenProducer) -> None:
         """Open it. Raises the same as :meth:`ReleasedClient.open_producer`."""
-        self._proxied = ProxiedClient(service)
+        self._proxied = ProxiedClient(service, operation.library)
         self._operation = operation
-        super().__init__(service, topic, operation.producer, self._proxied.client)
+        super().__init__(topic, operation.producer, self._proxied.client)
 
     def _open(self, producer: str) -> ReleasedProducer:
         wanted = self._operation
@@ -143,7 +151,8 @@ def session_of(
         return ChunkingSession(service, topic, operation)
     if operation.client == "wire":
         return WireSession(disturbed, topic, operation.producer, operation.access, epoch)
-    return OfficialSession(disturbed, topic, operation.producer)
+    client = connect(disturbed, timeout_s=ANSWER_TIMEOUT_S, library=operation.library)
+    return OfficialSession(topic, operation.producer, client)
 
 
 def why_not_sent(session: ProducerSession, entries: Sequence[Entry]) -> str | None:

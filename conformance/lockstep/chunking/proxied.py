@@ -19,18 +19,18 @@ ASK_TIMEOUT_S: Final = 10.0
 
 
 class ProxiedClient:
-    """One client, and the proxy that all its traffic goes through.
+    """One client, of this ``library``, and the proxy that all its traffic goes through.
 
     The proxy lowers the ``maxMessageSize`` that the broker announces to :data:`LIMIT_BYTES`.
     """
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, library: str | None) -> None:
         self._buffer = EventBuffer()
         self._seen = 0
         self.proxy: Final = Proxy(service, record=self._buffer, with_digests=True)
         lower = Corrupt(which=Which(kind="CONNECTED", count=None), change=LowerLimit(max_message_bytes=LIMIT_BYTES))
         self.proxy.inject(lower)
-        self.client: Final[ReleasedClient] = connect(self.proxy.service, timeout_s=ASK_TIMEOUT_S)
+        self.client: Final[ReleasedClient] = connect(self.proxy.service, timeout_s=ASK_TIMEOUT_S, library=library)
 
     def commands(self) -> Sequence[Command]:
         """The commands since the last call, in the order in which the proxy decided on them."""

@@ -8,9 +8,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from conformance.clients.driver.connect import connect
-from conformance.clients.driver.interface import OfficialDelivery, ReleasedConsumer
-from conformance.clients.security.service import Service
+from conformance.clients.driver.interface import OfficialDelivery, ReleasedClient, ReleasedConsumer
 from conformance.harness_error import HarnessError
 from conformance.lockstep.cursors.official import NACK_DELAY_S
 from model.events import Delivery, RedeliveryTimes, Skipped, Starved
@@ -20,7 +18,7 @@ LATEST_S: Final = 10.0
 
 
 def fail_often(
-    service: Service, topic: str, subscription: str, times: int, *, entries: int, acknowledges_parts: bool
+    client: ReleasedClient, topic: str, subscription: str, times: int, *, entries: int, acknowledges_parts: bool
 ) -> RedeliveryTimes | Starved | Skipped:
     """Subscribe, nack the first message ``times`` times, and measure the delay until each redelivery.
 
@@ -29,22 +27,21 @@ def fail_often(
     """
     if not entries:
         return Skipped("the topic has no message")
-    with connect(service, timeout_s=LATEST_S) as client:
-        consumer = client.subscribe(
-            topic,
-            subscription,
-            kind="Shared",
-            initial="earliest",
-            nack_delay_s=NACK_DELAY_S,
-            acknowledges_parts=acknowledges_parts,
-        )
-        try:
-            first = consumer.receive(timeout_s=LATEST_S)
-            if first is None:
-                return Starved(f"of {entries} entries none is dispatched to a new subscription within {LATEST_S:g} s")
-            return _measure(consumer, first, times, is_alone=acknowledges_parts)
-        finally:
-            consumer.unsubscribe()
+    consumer = client.subscribe(
+        topic,
+        subscription,
+        kind="Shared",
+        initial="earliest",
+        nack_delay_s=NACK_DELAY_S,
+        acknowledges_parts=acknowledges_parts,
+    )
+    try:
+        first = consumer.receive(timeout_s=LATEST_S)
+        if first is None:
+            return Starved(f"of {entries} entries none is dispatched to a new subscription within {LATEST_S:g} s")
+        return _measure(consumer, first, times, is_alone=acknowledges_parts)
+    finally:
+        consumer.unsubscribe()
 
 
 def _measure(

@@ -113,7 +113,7 @@ class Members:
         traits = self._world.traits
         if operation.client == "wire":
             return WireMember(url, operation, topic, name, self._positions, traits)
-        traits = traits.of_pulsar_client()
+        traits = traits.of_released(operation.library)
         return OfficialMember(url, operation, topic, name, self._positions, traits, self._batch_size_of)
 
     def _batch_size_of(self, topic: str, position: Position) -> int:

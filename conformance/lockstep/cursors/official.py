@@ -55,6 +55,7 @@ class OfficialMember:
         self.topic = topic
         self.subscription = subscribe.subscription
         self.kind: SubscriptionType = subscribe.kind
+        self.library: Final = subscribe.library
         self.received: list[Delivery] = []
         self.pending: set[Position] = set()
         self._partitions: dict[Position, str] = {}
@@ -76,6 +77,7 @@ class OfficialMember:
             prefetch=max(1, subscribe.queue),
             nack_delay_s=NACK_DELAY_S,
             acks_parts=traits.acknowledges_parts,
+            library=subscribe.library,
         )
         with aborted_on_error(self._proxy.stop):
             self._handle = OfficialConsumerHandle(self._proxy.service, wanted, timeout_s=ANSWER_TIMEOUT_S)
@@ -196,4 +198,4 @@ class OfficialMember:
 
 def lacking_at(member: object, operation: Acknowledge | Nack) -> Skipped | None:
     """Why its client cannot perform it; None if it can."""
-    return lacking(operation) if isinstance(member, OfficialMember) else None
+    return lacking(operation, member.library) if isinstance(member, OfficialMember) else None

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, assert_never
 
 from conformance.clients.admin.stored_log import stored_positions
+from conformance.clients.driver.connect import connect
 from conformance.clients.outcomes import ServerRefused
 from conformance.clients.wire.consumer import Excess, PartOfBatch
 from conformance.lockstep.cursors.admin import CursorAdmin
-from conformance.lockstep.cursors.backoff import fail_often
+from conformance.lockstep.cursors.backoff import LATEST_S, fail_often
 from conformance.lockstep.cursors.consumers import IN_ORDER, Member, WireMember, chosen
 from conformance.lockstep.cursors.expiry import Expiry
 from conformance.lockstep.cursors.key_shared import KeyShares
@@ -200,12 +201,11 @@ class Cursors:
                 return self._persisted.wait(topic, subscription)
             case ReceiveAll():
                 return self._take_all(operation, topic)
-            case NackRepeatedly(times=times):
-                subscription = f"often-{self._world.fresh()}"
-                entries = self._world.admin.internal_stats(topic).number_of_entries
-                parts = self._world.traits.of_pulsar_client().acknowledges_parts
-                service = self._world.service
-                return fail_often(service, topic, subscription, times, entries=entries, acknowledges_parts=parts)
+            case NackRepeatedly(times=times, library=library):
+                subscription, stats = f"often-{self._world.fresh()}", self._world.admin.internal_stats(topic)
+                parts, entries = self._world.traits.of_released(library).acknowledges_parts, stats.number_of_entries
+                with connect(self._world.service, timeout_s=LATEST_S, library=library) as client:
+                    return fail_often(client, topic, subscription, times, entries=entries, acknowledges_parts=parts)
             case Terminate():
                 return self._admin.terminate(topic)
             case Trim():

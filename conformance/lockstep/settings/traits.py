@@ -59,9 +59,10 @@ class Traits:
             expiry_period_s=60 * float(runtime.get("messageExpiryCheckIntervalInMinutes", "5")),
         )
 
-    def of_pulsar_client(self) -> Self:
-        """The traits for consumers of the released client, some releases of which have no batch index acks."""
-        return replace(self, acknowledges_parts=self.acknowledges_parts and "batch-index-ack" in client_info().features)
+    def of_released(self, library: str | None) -> Self:
+        """The traits for consumers of a released client, some of which have no batch index acks."""
+        features = client_info(library).features
+        return replace(self, acknowledges_parts=self.acknowledges_parts and "batch-index-ack" in features)
 
 
 def snapshot_schedule(runtime: Mapping[str, str]) -> SnapshotSchedule:

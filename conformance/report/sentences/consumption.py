@@ -10,7 +10,7 @@ from typing import assert_never
 
 from conformance.report.sentences.lists import count, joined, times
 from conformance.report.sentences.network import in_words
-from conformance.report.sentences.participants import SUITE, Participants
+from conformance.report.sentences.participants import CLIENTS, SUITE, Participants
 from model.events import (
     Acknowledged,
     AllReceived,
@@ -87,9 +87,10 @@ def action(operation: CursorOperation, participants: Participants) -> tuple[str,
         case CutDuring(doing, fault):
             does = f"{_action_of_consumer(doing)} while the network is to {in_words(fault)}, and then disconnects"
             return doing.consumer, participants.consumer(doing.consumer), does
-        case NackRepeatedly(topic=topic, times=number):
+        case NackRepeatedly(topic=topic, times=number, library=library):
             what = f"a subscription of topic {topic} of its own, {times(number)} with its first message"
-            return SUITE, "a consumer of pulsar-client", f"nacks on {what}, and acknowledges all others"
+            consumer = f"a consumer of {library or CLIENTS['official']}"
+            return SUITE, consumer, f"nacks on {what}, and acknowledges all others"
         case Terminate(topic=topic):
             return SUITE, "the suite", f"terminates topic {topic}"
         case Trim(topic=topic):

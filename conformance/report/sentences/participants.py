@@ -17,6 +17,11 @@ CLIENTS = {"wire": "wire client", "official": "pulsar-client"}
 """The names of the two clients."""
 
 
+def client_of(operation: OpenProducer | Subscribe) -> str:
+    """The client of a producer or consumer."""
+    return operation.library or CLIENTS[operation.client]
+
+
 def at_cluster(cluster: str | None) -> str:
     """The cluster of an operation, if there are several."""
     return "" if cluster is None else f" at cluster {cluster}"
@@ -44,12 +49,12 @@ class Participants:
         opened = self.sessions.get(session)
         if opened is None:
             return f"session {session}, which was never opened,"
-        return f"producer {opened.producer} (session {session}, {CLIENTS[opened.client]}{at_cluster(opened.cluster)})"
+        return f"producer {opened.producer} (session {session}, {client_of(opened)}{at_cluster(opened.cluster)})"
 
     def consumer(self, name: str) -> str:
         """A consumer as the subject of a sentence."""
         subscribed = self.consumers.get(name)
         if subscribed is None:
             return f"consumer {name}, which never subscribed,"
-        how = f"{subscribed.kind}, subscription {subscribed.subscription}, {CLIENTS[subscribed.client]}"
+        how = f"{subscribed.kind}, subscription {subscribed.subscription}, {client_of(subscribed)}"
         return f"consumer {name} ({how}{at_cluster(subscribed.cluster)})"

@@ -14,7 +14,7 @@ from model.example import Example, Judgement
 from model.example.state import Past
 from model.example.step import Step
 from model.judgement import Allowed, Broken
-from model.operations import CreateTopic, OpenProducer, ReadSnapshot
+from model.operations import CloseProducer, CreateTopic, OpenProducer, ReadSnapshot
 from model.service.unexpected import ErrorAnswer
 from tests.verdicts import Happened, allowed_by
 
@@ -119,3 +119,20 @@ def test_what_was_found_before_the_steps_of_a_search_are_used_up_is_an_answer(mo
         assert isinstance(found, Allowed)
         assert found.deviations == names
     assert isinstance(answered("a", "b", "c", known=f"{A} {B} {C}"), Broken)
+
+
+def test_a_deviation_that_is_known_of_a_client_explains_nothing_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, {A: saying("a")})
+
+    def closed(library: str | None, known: str) -> Judgement:
+        opened = OpenProducer("s1", "t0", "p", "official", library=library)
+        state = replace(allowed_by(BEGIN[0], (opened, Opened(-1))).state, known=frozenset(known.split()))
+        return explain.judge(state, CloseProducer("s1"), Done(), unexpected=(error("a"),))
+
+    known = f"{A}@java:4.0.8 {A}@java:3.3.6"
+    for library in ("java:4.0.8", "java:3.3.6", None):
+        assert isinstance(closed(library, known), Allowed), "without a client in the history, it may be any"
+    assert isinstance(closed("go:0.19.0", A), Allowed), "it is known of all"
+    broken = closed("go:0.19.0", known)
+    assert isinstance(broken, Broken)
+    assert broken.deviation is None
