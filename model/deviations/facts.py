@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from msgspec import structs
+
 from model.cluster_operations import LoseCluster
 from model.cursors import acked
 from model.cursors.acked import Acked
@@ -162,6 +164,17 @@ def library_in(state: Example, step: Step, broken: Broken | None = None) -> str 
     found = [subscribed_by(state, one) or opened_by(state, one) for one in names if one is not None]
     libraries = {one.library for one in found if one is not None}
     return libraries.pop() if len(libraries) == 1 else None
+
+
+def is_by(state: Example, step: Step, client: str) -> bool:
+    """Whether a step is one of a released client of this name, such as ``go``."""
+    return (library_in(state, step) or "").partition(":")[0] == client
+
+
+def by_java(step: Step) -> Step:
+    """The step, which opens a producer, by another client."""
+    assert isinstance(step.operation, OpenProducer)
+    return structs.replace(step, operation=structs.replace(step.operation, library="java:4.0.8"))
 
 
 def is_last_ledger_full(state: Example, topic: str | None) -> bool:
