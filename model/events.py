@@ -107,6 +107,10 @@ class BookiesLeft(Outcome, frozen=True):
     number: int
 
 
+class PowerFailed(Outcome, frozen=True):
+    """The broker was killed with its bookies, which lost what they had not synced."""
+
+
 class TakenOver(Outcome, frozen=True):
     """These topics were closed at their owner; whether another broker owns the one that was named now."""
 
@@ -547,6 +551,7 @@ AnyOutcome = (
     | NetworkFaultsCleared
     | TakenOver
     | BookiesLeft
+    | PowerFailed
     | Thawed
     | CursorMoved
     | UnacknowledgedRead

@@ -263,11 +263,16 @@ class Restart(Operation, frozen=True):
 
 
 class Kill(Operation, frozen=True):
-    """Kill the broker, of several clusters that of ``cluster``, with SIGKILL and start it again on the same data."""
+    """Kill the broker, of several clusters that of ``cluster``, with SIGKILL and start it again on the same data.
+
+    ``power_fails``: the bookies are killed, too, and lose what they have not synced. PowerFailed; Done where only the
+    broker can be killed.
+    """
 
     may_be_cause: ClassVar = True
 
     cluster: str | None = None
+    power_fails: bool = False
 
 
 Departure = Literal["kill", "shutdown", "unload"]
@@ -330,13 +335,17 @@ class ThawOwners(Operation, frozen=True):
     may_be_cause: ClassVar = True
 
 
+Loss = Literal["kill", "freeze", "power-failure"]
+"""How a bookie is lost: killed (SIGKILL), frozen (SIGSTOP), or killed and without what it has not synced."""
+
+
 class LoseBookie(Operation, frozen=True):
-    """Kill a bookie, or freeze it and end its session; its number is counted round and round. BookiesLeft."""
+    """Lose a bookie, and end its session; its number is counted round and round. BookiesLeft."""
 
     may_be_cause: ClassVar = True
 
     number: int
-    how: Literal["kill", "freeze"] = "kill"
+    how: Loss = "kill"
 
 
 class RestoreBookies(Operation, frozen=True):

@@ -12,7 +12,7 @@ Crash = Kill | Restart | TakeOver
 
 CRASHES: Final = st.integers(0, 11)
 """Which of a machine's crashes, round and round."""
-IN_PLACE: Final[tuple[Crash, ...]] = (Kill(), Kill(), Restart())
+IN_PLACE: Final[tuple[Crash, ...]] = (Kill(), Kill(power_fails=True), Restart())
 """The broker that had the topics has them again."""
 
 

@@ -19,7 +19,8 @@
 | ``t off 2/2/2`` | a topic without deduplication, with these quorums |
 | ``t off at-once`` | one whose broker delivers delayed messages at once |
 | ``t on at-home`` | a topic that is replicated from its home to another cluster, so that its log may have markers |
-| ``bookies 2`` | so many of three bookies are left, or, with 3, back |
+| ``bookies 2``, ``bookies 2 power-failure`` | so many of three bookies are left, one was lost like this; with 3, back |
+| ``power fails`` | the broker is killed, and its bookies lose what they have not synced |
 | ``t moves``, ``t moves unload`` | another broker takes it over, after its owner was killed or in another way |
 | ``t freezes``, ``thaws p 3@2`` | another one does, while its owner is frozen; what that one answers to p later |
 | ``p sends-frozen 4`` | p sends to the frozen owner |
@@ -56,6 +57,7 @@ from model.events import (
     LoggedEntry,
     LogRead,
     Opened,
+    PowerFailed,
     ReceivedMessages,
     Refused,
     Sent,
@@ -75,7 +77,9 @@ from model.operations import (
     CreateTopic,
     Departure,
     FreezeOwner,
+    Kill,
     LoseBookie,
+    Loss,
     OpenProducer,
     ReadLog,
     ReadSnapshot,
@@ -126,8 +130,10 @@ def _step(text: str, sessions: dict[str, str]) -> Happened:
             taken = SnapshotRead(_position(words[0][1:]), {who: int(highest) for who, highest in ids}, last)
             return ReadSnapshot(TOPIC, due=is_due), taken, arrived
         case "bookies":
-            left = int(words[0])
-            return LoseBookie(0) if left < BOOKIES else RestoreBookies(), BookiesLeft(left), arrived
+            left, how = int(words[0]), convert("".join(words[1:]) or "kill", Loss)
+            return LoseBookie(0, how) if left < BOOKIES else RestoreBookies(), BookiesLeft(left), arrived
+        case "power":
+            return Kill(power_fails=True), PowerFailed(), arrived
         case "thaws":
             who, word = words
             entry, answer = _entry(who, word)

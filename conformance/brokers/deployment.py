@@ -11,9 +11,10 @@ import itertools
 import signal
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, assert_never
 
 from conformance.brokers.interface import OF_ONE_BROKER, Addresses, AgentAddress, Broker, Capability
+from conformance.brokers.processes.bookie import BookieProcess
 from conformance.brokers.processes.broker import SHIPPED, BrokerProcess
 from conformance.brokers.processes.members import DeploymentProcesses
 from conformance.brokers.processes.preparation import Preparation
@@ -26,6 +27,7 @@ from conformance.brokers.startup.agent import ATTACHABLE
 from conformance.brokers.startup.ports import HOST
 from conformance.brokers.together import await_all, end_all
 from conformance.harness_error import HarnessError
+from model.operations import Loss
 
 
 class _ClusterNames:
@@ -134,11 +136,26 @@ class Deployment:
         able = OF_ONE_BROKER - (set() if self.with_agent else {Capability.DEFECTS}) | {Capability.METADATA_STORE}
         several = {Capability.TAKEOVER} if self.size.brokers > 1 else set()
         spare = {Capability.BOOKIES} if self.size.bookies >= ENOUGH_BOOKIES else set()
-        return able | several | spare
+        synced = {Capability.POWER_FAILURE} if self._records_syncs else set()
+        return able | several | spare | synced
+
+    @property
+    def _records_syncs(self) -> bool:
+        """Whether it is known what a bookie loses in a power failure: its journal is synced, and it has the agent."""
+        return self.with_agent and self.settings.get("journalSyncData", "true") == "true"
 
     def load_agents(self) -> tuple[AgentAddress, ...]:
         """Load Byteman into all of its brokers' processes that do not have it."""
         return tuple(agent for broker in self.brokers for agent in broker.load_agents())
+
+    def load_bookie_agents(self) -> tuple[AgentAddress, ...]:
+        """Load Byteman into all of its bookies that run and do not have it."""
+        if not self.with_agent:
+            raise HarnessError(f"The broker {self.name} was to have no agent inside.")
+        awake = [bookie for bookie in self.members.bookies if bookie.is_running]
+        for bookie in awake:
+            bookie.load_agent()
+        return tuple(AgentAddress(host=HOST, port=bookie.agent_port) for bookie in awake)
 
     def start(self) -> None:
         """Start all processes that do not run, and wait until all brokers are ready.
@@ -162,7 +179,7 @@ class Deployment:
             for broker in started:
                 broker.start_process()
             for bookie in self.members.bookies:
-                bookie.await_ready()
+                self._await_bookie(bookie)
             await_all(started)
         except BaseException:
             if is_new:
@@ -244,17 +261,31 @@ class Deployment:
             for bookie in self.members.bookies:
                 bookie.end(signal.SIGTERM)
                 bookie.start(self._of_bookies())
-                bookie.await_ready()
+                self._await_bookie(bookie)
             self._settings_of_bookies = self._of_bookies()
 
-    def lose_bookie(self, number: int, *, is_killed: bool) -> None:
-        """Kill or freeze a bookie and end its session, so that no new ledger uses it."""
+    def lose_bookie(self, number: int, how: Loss) -> None:
+        """Have a bookie be away and end its session, so that no new ledger uses it."""
         bookie = self.members.bookies[number]
-        if is_killed:
-            bookie.end(signal.SIGKILL)
-        else:
-            bookie.send_signal(signal.SIGSTOP)
+        match how:
+            case "kill":
+                bookie.end(signal.SIGKILL)
+            case "freeze":
+                bookie.send_signal(signal.SIGSTOP)
+            case "power-failure":
+                bookie.lose_power()
+            case _:
+                assert_never(how)
         bookie.end_session()
+
+    def fail_power(self) -> None:
+        """Have all bookies, whose brokers were killed, lose what they did not sync, and start them again."""
+        for bookie in self.members.bookies:
+            bookie.lose_power()
+        for bookie in self.members.bookies:
+            bookie.start(self._of_bookies())
+        for bookie in self.members.bookies:
+            self._await_bookie(bookie)
 
     def restore_bookie(self, number: int) -> None:
         """Restore a lost bookie on its data, and wait until it is registered.
@@ -269,7 +300,7 @@ class Deployment:
                 bookie.end(signal.SIGKILL)
         if not bookie.is_running:
             bookie.start(self._of_bookies())
-        bookie.await_ready()
+        self._await_bookie(bookie)
 
     @property
     def outlives_sessions(self) -> bool:
@@ -307,6 +338,12 @@ class Deployment:
 
     def _all(self) -> Mapping[str, str]:
         return {**self.settings, **self.changed}
+
+    def _await_bookie(self, bookie: BookieProcess) -> None:
+        """Wait until a bookie is registered, and record what it syncs from then on."""
+        bookie.await_ready()
+        if self._records_syncs:
+            bookie.load_agent()
 
     def _start_zookeeper(self) -> None:
         made = self.prepare()

@@ -31,12 +31,15 @@ class Capability(enum.Enum):
     """Its cluster can lose a bookie."""
     METADATA_STORE = "metadata store"
     """Its metadata store can be frozen and restarted."""
+    POWER_FAILURE = "power failure"
+    """Its bookies sync their journals, and can lose what they did not sync."""
 
 
 OF_ONE_BROKER: Final = frozenset(Capability) - {
     Capability.TAKEOVER,
     Capability.BOOKIES,
     Capability.METADATA_STORE,
+    Capability.POWER_FAILURE,
 }
 """The capabilities of a broker that the suite starts as the only one of its cluster."""
 

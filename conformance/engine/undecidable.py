@@ -21,6 +21,7 @@ _DOING: Final[Mapping[Capability, str]] = {
     Capability.TAKEOVER: "have another one take over its topics (--brokers 2)",
     Capability.BOOKIES: "lose one of three bookies (--bookies 3)",
     Capability.METADATA_STORE: "freeze its metadata store, as a process of its own",
+    Capability.POWER_FAILURE: "have its bookies lose what they have not synced (journalSyncData=true)",
 }
 
 

@@ -3,7 +3,8 @@
 Those of the broker are files in ``rules``, with a folder for each document; those of the wire are in ``wire``. A file
 has one of them: a header of comment lines (``# key: value``), then Byteman rules, whose names all begin with
 ``failpoint NAME`` or ``defect NAME``. The header names the settings that the changed code needs (``# setting:
-NAME=VALUE``), and how many brokers or bookies it needs (``# brokers: 2``).
+NAME=VALUE``), how many brokers or bookies it needs (``# brokers: 2``), and whether its code runs in a bookie
+(``# process: bookie``).
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ class FailpointRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerDefect(Defect):
-    """A small bug that can be switched on in a running broker, for all topics.
+    """A small bug that can be switched on in a running broker, or in its bookies, for all topics.
 
     ``text``: its Byteman rules.
     """
 
     text: str
+    is_of_bookie: bool = False
 
 
 @cache
@@ -100,6 +102,7 @@ def parse(file_name: str, text: str) -> FailpointRules | BrokerDefect:
         settings=settings,
         size=Size(brokers=int(header.get("brokers", "1")), bookies=int(header.get("bookies", "1"))),
         family=header.get("family"),
+        is_of_bookie=header.get("process") == "bookie",
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
+from conformance.brokers.deployment import deployment_of
 from conformance.brokers.interface import AgentAddress, Broker, Capability
 from conformance.clients.security.service import Service
 from conformance.faults import catalogue, defects
@@ -36,6 +37,16 @@ class SeededDefect(Protocol):
         """Stop its proxy, if it has one."""
 
 
+def agents_for(defect: BrokerDefect, broker: Broker) -> tuple[AgentAddress, ...]:
+    """Load the agent into the processes that have a defect's code. Raises HarnessError if the broker has none."""
+    deployment = deployment_of(broker)
+    if defect.is_of_bookie and deployment is not None:
+        return deployment.load_bookie_agents()
+    if defect.is_of_bookie or Capability.DEFECTS not in broker.capabilities:
+        raise HarnessError(f"the broker {broker.name} has no agent inside, which the defect {defect.name} needs")
+    return broker.load_agents()
+
+
 class SeededBrokerDefect:
     """A defect in the processes of all brokers of all clusters, which ends with a process."""
 
@@ -49,11 +60,7 @@ class SeededBrokerDefect:
 
     def give(self, broker: Broker) -> None:
         """Switch it on in a broker's process. Raises HarnessError if the broker has no agent."""
-        if Capability.DEFECTS not in broker.capabilities:
-            raise HarnessError(
-                f"the broker {broker.name} has no agent inside, which the defect {self._defect.name} needs"
-            )
-        for agent in broker.load_agents():
+        for agent in agents_for(self._defect, broker):
             self._agents[agent] = None
             if not self._is_out:
                 defects.switch_on(agent, self._defect)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, assert_never
 
 from conformance.brokers.deployment import ENOUGH_BOOKIES, deployment_of
+from conformance.brokers.interface import Capability
 from conformance.lockstep.world import World
 from model.events import AnyOutcome, BookiesLeft, Skipped
 from model.operations import LoseBookie, RestoreBookies
@@ -26,8 +27,10 @@ class Bookies:
         match operation:
             case LoseBookie() if self._lost:
                 return Skipped("a bookie is lost already")
+            case LoseBookie(how="power-failure") if Capability.POWER_FAILURE not in deployment.capabilities:
+                return Skipped("its bookies do not sync their journals")
             case LoseBookie(number, how):
-                deployment.lose_bookie(number % deployment.size.bookies, is_killed=how == "kill")
+                deployment.lose_bookie(number % deployment.size.bookies, how)
                 self._lost.append(number % deployment.size.bookies)
                 self._world.is_storage_disturbed = True
             case RestoreBookies() if not self._lost:
@@ -42,3 +45,4 @@ class Bookies:
         """Restore all bookies."""
         while self._lost and self._deployment is not None:
             self._deployment.restore_bookie(self._lost.pop())
+            self._world.bookie_came_back()

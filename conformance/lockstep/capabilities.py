@@ -104,6 +104,11 @@ class KnownDispatchers:
 
 
 @dataclass(frozen=True, slots=True)
+class PowerFailure:
+    """The suite can have the power of the bookies fail, and knows what they lose."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClientFeature:
     """A feature of the released client that an operation is for; of any one in use, for a rule."""
 
@@ -124,6 +129,7 @@ Question = (
     | AtMost
     | Dispatcher
     | KnownDispatchers
+    | PowerFailure
     | ClientFeature
     | ClientInProcess
 )
@@ -172,6 +178,10 @@ class BrokerTraits(Protocol):
     def key_shared(self) -> KeySharedTraits: ...
     @property
     def dispatchers(self) -> DispatcherTraits: ...
+
+    @property
+    def can_fail_power(self) -> bool:
+        """Whether the power of its bookies can fail."""
 
     def has_admin_request(self, path: str) -> bool:
         """Whether the broker has a request, by its path below the topic's."""
@@ -261,6 +271,12 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
         asks=EntryHeader("producer-name"),
         rules=family("REPL"),
         withheld="markers cannot be distinguished from messages",
+    ),
+    Requirement(
+        name="a power failure",
+        asks=PowerFailure(),
+        rules=("SERVE-14",),
+        withheld="the broker is killed without its bookies",
     ),
     Requirement(
         name="chunked messages",
@@ -441,6 +457,9 @@ def _why_missing(question: Question, broker: BrokerTraits) -> str | None:
                 "the brokers have, or may have, different implementations of Key_Shared, and topics move between them"
             )
             return None if broker.dispatchers.are_known else of_several
+        case PowerFailure():
+            needed = "it needs bookies that the suite starts and that sync their journals (journalSyncData=true)"
+            return None if broker.can_fail_power else needed
         case ClientFeature(name):
             clients = client_infos()
             return None if any(name in one.features for one in clients) else _without(clients[0], name)

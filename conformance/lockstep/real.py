@@ -57,6 +57,7 @@ from model.events import (
     LogRead,
     Opened,
     PolicyIgnored,
+    PowerFailed,
     Refused,
     Sent,
     Skipped,
@@ -232,8 +233,8 @@ class RealPerformer:
                 return self._unload(topic, classic=classic)
             case Restart(deduplication):
                 return self._restart(deduplication)
-            case Kill():
-                return self._bounce(Capability.KILL, self._kill)
+            case Kill(power_fails=power_fails):
+                return self._kill(power_fails=power_fails)
             case SetFailpoint():
                 return self._set_failpoint(operation)
             case ClearFailpoints():
@@ -391,9 +392,10 @@ class RealPerformer:
                 return Performed(PolicyIgnored(status), bounced.late)
         return Performed(DeduplicationSet(deduplication), bounced.late)
 
-    def _kill(self) -> None:
-        self._world.broker.kill()
-        self._world.broker.start()
+    def _kill(self, *, power_fails: bool) -> Performed:
+        power_fails = power_fails and self._world.can_fail_power
+        killed = self._bounce(Capability.KILL, lambda: self._world.kill(power_fails=power_fails))
+        return killed._replace(outcome=PowerFailed()) if power_fails and isinstance(killed.outcome, Done) else killed
 
     def _on_deployment(self, operation: DeploymentOperation) -> Performed:
         if not isinstance(operation, TakeOver | FreezeOwner):

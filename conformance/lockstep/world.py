@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
+from conformance.brokers.deployment import deployment_of
 from conformance.brokers.interface import Broker, Capability
 from conformance.clients.admin.client import Admin
 from conformance.clients.driver.connect import versions
@@ -168,6 +169,11 @@ class World:
         self.admin.create_topic(topic)
         return self.admin.stats(topic).is_deduplicated is True
 
+    @property
+    def can_fail_power(self) -> bool:
+        """Whether the power of its bookies can fail."""
+        return Capability.POWER_FAILURE in self.broker.capabilities
+
     def has_admin_request(self, path: str) -> bool:
         """Whether the broker has a request of the admin API, by its path below the topic's."""
         return self.fields.has_admin_request(path)
@@ -241,6 +247,14 @@ class World:
         self.broker_default = deduplication  # also of the next start, if this one fails
         self.broker.restart({"brokerDeduplicationEnabled": str(deduplication).lower()})
 
+    def kill(self, *, power_fails: bool) -> None:
+        """Kill the broker, if the power fails with its bookies, and start it again."""
+        self.broker.kill()
+        deployment = deployment_of(self.broker)
+        if power_fails and deployment is not None:  # where lanes share the broker, the engine does it for all of them
+            deployment.fail_power()
+        self.broker.start()
+
     def spread(self, topic: str, *, beside: Collection[str]) -> None:
         """Choose the owner of an example's first topic; those ``beside`` it may share its namespace, which stays."""
         if not beside:
@@ -287,6 +301,10 @@ class World:
         self.forget_connections()
         self._ends = Ends()
         self._on_start(which or self.broker)
+
+    def bookie_came_back(self) -> None:
+        """A bookie of the broker was started again: prepare the new process as the old one was."""
+        self._on_start(self.broker)
 
     def forget_connections(self) -> None:
         """Drop the connections and failpoints of a former process."""

@@ -43,7 +43,10 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
     ending = {topic for topic, one in tracked.items() if one.is_terminated}
     if isinstance(operation, Terminate):
         ending.add(operation.topic)
-    lost_a_bookie = frozenset(topic for topic, log in state.service.confirmed.items() if log.losses and log.stored)
+    logs = state.service.confirmed.items() if isinstance(operation, ReadLog) else ()
+    read_after_loss = {
+        topic: next(iter(log.losses_of_bookies.items())) for topic, log in logs if log.losses_of_bookies and log.stored
+    }
     to_reset = administration.reset_by(state.consumption, operation)
     being_reset = {name for subscription in to_reset for name, _ in state.consumption.consumers_of(subscription)}
     if isinstance(
@@ -59,7 +62,7 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         unsaved=state.topics_with(frozenset({"snapshot-write-fails"})),
         is_disturbed=state.is_disturbed,
         fenced=_fenced(state, operation),
-        read_after_loss=lost_a_bookie if isinstance(operation, ReadLog) else frozenset(),
+        read_after_loss=read_after_loss,
         being_reset=frozenset(being_reset),
         may_be_replaced=isinstance(operation, CutConnection)
         and operation.consumer in state.consumption.untracked_consumers,

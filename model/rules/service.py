@@ -82,4 +82,11 @@ STATEMENTS = (
         (Decided.WIRE,),
         "Binary protocol: Flow control",
     ),
+    Rule(
+        "SERVE-14",
+        "service",
+        "A lost machine: what was confirmed survives the power failure of any bookies within the quorum, with the journal synced (unsynced bytes are lost), a torn or flipped byte of a bookie's files, a full disk; what cannot be served is an error, never other bytes.",
+        (Decided.FAULT,),
+        "BookKeeper: bookie administration; bookkeeper.conf: journalSyncData",
+    ),
 )

@@ -1,4 +1,4 @@
-"""SERVE-06, -07 and -12: confirmed entries stay in the log, through takeovers, lost bookies and interrupted sends.
+"""SERVE-06, -07, -12 and -14: confirmed entries stay in the log, whatever happens to brokers, bookies and sends.
 
 A topic has one owner. If the owner is killed, shuts down, unloads the topic or is frozen beyond its session timeout,
 another broker takes over. It closes the former owner's ledger and writes to a new one. So a confirmed position contains
@@ -43,8 +43,9 @@ class ConfirmedLog:
 
     ``stored``: the confirmed entries, by position. ``sends``: how often each entry was sent, if all its sends are
     known. ``strays``: entries that were sent only to a broker that had lost the topic. ``takeovers``: how often another
-    broker took over. ``losses``: how often a bookie was lost. ``interruptions``: how often an operation was performed
-    while sends were unanswered. ``end``: the last position of a terminated topic.
+    broker took over. ``losses``: how often a bookie was lost. ``power_failures``: how often one lost what it had not
+    synced. ``interruptions``: how often an operation was performed while sends were unanswered. ``end``: the last
+    position of a terminated topic.
     """
 
     stored: Map[Position, Sending] = Map()
@@ -52,6 +53,7 @@ class ConfirmedLog:
     strays: frozenset[Sending] = frozenset()
     takeovers: int = 0
     losses: int = 0
+    power_failures: int = 0
     interruptions: int = 0
     end: Position | None = None
 
@@ -61,11 +63,19 @@ class ConfirmedLog:
         return self.end is not None and self.interruptions > 0
 
     @property
+    def losses_of_bookies(self) -> dict[str, str]:
+        """The rules that require that confirmed entries can be read from the bookies, and after what."""
+        return {
+            **({"SERVE-14": "a power failure"} if self.power_failures else {}),
+            **({"SERVE-07": "the loss of a bookie"} if self.losses else {}),
+        }
+
+    @property
     def reasons(self) -> dict[str, str]:
         """The rules that require all confirmed entries, and after what."""
         return {
             **({"SERVE-06": "a takeover"} if self.takeovers else {}),
-            **({"SERVE-07": "the loss of a bookie"} if self.losses else {}),
+            **self.losses_of_bookies,
             **({"SERVE-12": "an operation during sends"} if self.interruptions else {}),
         }
 
@@ -102,6 +112,11 @@ def taken_over(log: ConfirmedLog) -> ConfirmedLog:
 def bookie_lost(log: ConfirmedLog) -> ConfirmedLog:
     """A bookie was lost that may have ledgers of the topic."""
     return replace(log, losses=log.losses + 1)
+
+
+def power_failed(log: ConfirmedLog) -> ConfirmedLog:
+    """A bookie that may have ledgers of the topic lost what it had not synced."""
+    return replace(log, power_failures=log.power_failures + 1)
 
 
 def interrupted(log: ConfirmedLog) -> ConfirmedLog:
@@ -181,7 +196,7 @@ def ends(log: ConfirmedLog, topic: str, entries: Sequence[LoggedEntry]) -> Allow
     return Broken("SERVE-12", because, evidence=AfterTheEnd(topic, beyond)).passing_to(None)
 
 
-@carries("SERVE-06", "SERVE-07", "SERVE-12")
+@carries("SERVE-06", "SERVE-07", "SERVE-12", "SERVE-14")
 def read_back(log: ConfirmedLog, topic: str, entries: Sequence[LoggedEntry]) -> Allowed[None] | Broken:
     """The log has every confirmed entry at its position, once."""
     if not log.reasons:

@@ -1,4 +1,4 @@
-"""Judges unexpected behavior of a broker: SERVE-01, SERVE-02, what is overdue, and an unreadable log (SERVE-07).
+"""Judges unexpected behavior of a broker: SERVE-01, -02, what is overdue, and an unreadable log (SERVE-07, -14).
 
 An injected fault explains exactly its own effects. Failed writes on a topic explain refused clients on the binary
 protocol and closed producers, but no answer of the admin API. While a topic loads, the broker may refuse clients as the
@@ -9,7 +9,8 @@ through the proxy. A client may notice a cut after the fault was cleared.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 from model.judgement import Allowed, Broken, overdue
@@ -58,8 +59,9 @@ class Reasons:
     is_disturbed: bool = False
     fenced: frozenset[str] = frozenset()
     """Producer sessions that another one fenced."""
-    read_after_loss: frozenset[str] = frozenset()
-    """Topics that have confirmed entries and lost a bookie, if the operation reads the log of one."""
+    read_after_loss: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Topics that have confirmed entries and lost a bookie, if the operation reads the log of one: the rule that
+    requires them, and after what."""
     being_reset: frozenset[str] = frozenset()
     """Consumers of subscriptions that the operation resets: the broker disconnects them first, and may then fail."""
     may_be_replaced: bool = False
@@ -116,13 +118,14 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
     return overdue(broken) if answer.is_last and answer.code in REPEATED else broken
 
 
-@carries("SERVE-01", "SERVE-07")
+@carries("SERVE-01", "SERVE-07", "SERVE-14")
 def _silence(silence: Silence, reasons: Reasons) -> Allowed[None] | Broken:
     """An answer is missing only under a network fault. A log that lost a bookie can still be read to its end."""
     if silence.interface == "binary" and reasons.is_disturbed:
         return Allowed(None, excused=("SERVE-01",))
-    if silence.topic in reasons.read_after_loss:
-        return Broken("SERVE-07", f"{silence.topic} is not read to its end after the loss of a bookie: {silence.why}")
+    if silence.topic is not None and silence.topic in reasons.read_after_loss:
+        rule, after = reasons.read_after_loss[silence.topic]
+        return Broken(rule, f"{silence.topic} is not read to its end after {after}: {silence.why}")
     because = f"{silence.request} is not answered: {silence.why}"
     return Broken("SERVE-01", because, evidence=silence).passing_to(None)
 

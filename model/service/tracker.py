@@ -15,6 +15,7 @@ from model.events import (
     Drained,
     DueReceived,
     Opened,
+    PowerFailed,
     ReceivedMessages,
     Skipped,
     SourceStarted,
@@ -42,6 +43,7 @@ from model.operations import (
 from model.producer_operations import AwaitProducers, ProducersRead, Queued
 from model.rules.catalogue import carries
 from model.service import access, confirmed, refusals
+from model.service.confirmed import ConfirmedLog
 from model.service.reasons import Reasons, judge
 from model.service.state import OpenedProducer, ServiceState
 from model.service.unexpected import Closed, Unexpected
@@ -196,9 +198,9 @@ def _after(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) ->
                 fixed = dict.fromkeys(made, ENSEMBLE[operation.quorum])
                 state = replace(state, ensembles=state.ensembles.updated(fixed))
             return state
-        case LoseBookie() if isinstance(outcome, BookiesLeft):
-            logs = {name: confirmed.bookie_lost(state.confirmed.get(name, confirmed.EMPTY)) for name in state.ensembles}
-            return replace(state, bookies_left=outcome.number, confirmed=state.confirmed.updated(logs))
+        case LoseBookie(how=how) if isinstance(outcome, BookiesLeft):
+            changed = confirmed.power_failed if how == "power-failure" else confirmed.bookie_lost
+            return _with_logs(replace(state, bookies_left=outcome.number), state.ensembles, changed)
         case RestoreBookies() if isinstance(outcome, BookiesLeft):
             return replace(state, bookies_left=None)
         case OpenProducer():
@@ -216,6 +218,8 @@ def _after(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) ->
                 log = taken.get(name, confirmed.EMPTY)
                 taken = taken.set(name, confirmed.taken_over(log) if outcome.is_elsewhere else log)
             return _reloaded(replace(state, confirmed=taken), lost)
+        case Kill() if isinstance(outcome, PowerFailed):
+            return _reloaded(_with_logs(state, state.topics, confirmed.power_failed), state.topics)
         case Restart() | Kill():
             return _reloaded(state, state.topics)
         case LoseCluster(lost) if not isinstance(outcome, Skipped):
@@ -262,6 +266,13 @@ def _producers_read(state: ServiceState, topic: str, outcome: ProducersRead) -> 
         after = access.after_read(contention, outcome)
         state = replace(state, contentions=state.contentions.set(topic, after))
     return replace(state, producers={**state.producers, **opened})
+
+
+def _with_logs(
+    state: ServiceState, topics: Iterable[str], changed: Callable[[ConfirmedLog], ConfirmedLog]
+) -> ServiceState:
+    logs = {name: changed(state.confirmed.get(name, confirmed.EMPTY)) for name in topics}
+    return replace(state, confirmed=state.confirmed.updated(logs))
 
 
 def _reloaded(state: ServiceState, topics: Set[str]) -> ServiceState:

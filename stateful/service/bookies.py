@@ -1,8 +1,8 @@
-"""The machine of SERVE-07: a bookie is lost and comes back while producers and readers go on."""
+"""The machine of SERVE-07 and -14: a bookie is lost and comes back while producers and readers go on."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import get_args
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
@@ -10,6 +10,7 @@ from hypothesis.stateful import initialize, rule
 from model.operations import (
     CreateTopic,
     LoseBookie,
+    Loss,
     ReadLog,
     RestoreBookies,
     Send,
@@ -27,7 +28,7 @@ NEW = st.lists(st.sampled_from([Pick(), Pick(), Pick(size=3)]), min_size=1, max_
 
 
 class BookiesMachine(OnTopics):
-    """A topic on two or three bookies, one of which is killed or frozen."""
+    """A topic on two or three bookies, one of which is killed, frozen or loses power."""
 
     clients = ("wire",)
     goes_on = True
@@ -44,7 +45,7 @@ class BookiesMachine(OnTopics):
 
     @rule(
         number=st.integers(0, 2),
-        how=st.sampled_from(["kill", "freeze"]),
+        how=st.sampled_from(get_args(Loss)),
         in_flight=st.none() | NEW,
         bursts=st.lists(NEW, min_size=1, max_size=3),
         unloads=st.booleans(),
@@ -53,7 +54,7 @@ class BookiesMachine(OnTopics):
     def lose_one(
         self,
         number: int,
-        how: Literal["kill", "freeze"],
+        how: Loss,
         in_flight: list[Pick] | None,
         bursts: list[list[Pick]],
         unloads: bool,

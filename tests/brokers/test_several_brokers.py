@@ -174,7 +174,7 @@ def test_a_frozen_owner_whose_session_ends_loses_its_topics(topic: Topic) -> Non
 
 
 def test_without_one_of_three_bookies_messages_are_stored_on(deployment: Deployment, topic: Topic) -> None:
-    deployment.lose_bookie(0, is_killed=True)
+    deployment.lose_bookie(0, "kill")
     try:
         topic.send(topic.owner)
     finally:

@@ -48,6 +48,10 @@ class Answers:
     def dispatchers(self) -> Answers:
         return self
 
+    @property
+    def can_fail_power(self) -> bool:
+        return "power failure" not in self.lacks
+
     def has_admin_request(self, path: str) -> bool:
         return path not in self.lacks
 
@@ -201,5 +205,6 @@ def test_rules_of_several_brokers_and_bookies_are_undecidable_on_one_of_each_whi
     assert of_one == {
         "SERVE-06": "it needs a broker that the suite starts, to have another one take over its topics (--brokers 2)",
         "SERVE-07": "it needs a broker that the suite starts, to lose one of three bookies (--bookies 3)",
+        "SERVE-14": "it needs a broker that the suite starts, to lose one of three bookies (--bookies 3)",
     }
     assert undecidable(MACHINES_OF_SERVICE, world(*Capability)) == {}

@@ -16,6 +16,7 @@ from conformance.clients.admin.client import Admin
 from conformance.engine.execution import perform
 from conformance.faults.catalogue import BrokerDefect, find
 from conformance.faults.defects import switched, was_reached
+from conformance.faults.seeded_defect import agents_for
 from conformance.known import shipped
 from conformance.lockstep import owners
 from conformance.lockstep.lockstep import Lockstep
@@ -121,7 +122,7 @@ def played(world: World, operations: Sequence[AnyOperation], *defects: BrokerDef
     why = ""
     for _ in range(PLAYS):
         with ExitStack() as on:
-            agents = world.broker.load_agents()
+            agents = [agent for defect in defects for agent in agents_for(defect, world.broker)]
             for agent, defect in product(agents, defects):
                 on.enter_context(switched(agent, defect))
             attempt = perform(operations, Lockstep(RealPerformer(world), Example(known=known)))

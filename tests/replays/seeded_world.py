@@ -20,7 +20,7 @@ from conformance.engine.shortener.attempt import Attempt
 from conformance.faults.catalogue import BrokerDefect
 from conformance.faults.defect import Defect
 from conformance.faults.defects import switch_off, switch_on
-from conformance.faults.seeded_defect import SeededWireDefect
+from conformance.faults.seeded_defect import SeededWireDefect, agents_for
 from conformance.faults.wire import WireDefect
 from conformance.known import shipped
 from conformance.lockstep.lockstep import Lockstep
@@ -111,6 +111,6 @@ class SeededWorld:
 
 
 def _switch(switch: Callable[[AgentAddress, BrokerDefect], None], deployment: Broker, defect: BrokerDefect) -> None:
-    """Switch a defect on or off in all brokers of a deployment."""
-    for agent in deployment.load_agents():
+    """Switch a defect on or off in all processes of a deployment that have its code."""
+    for agent in agents_for(defect, deployment):
         switch(agent, defect)

@@ -180,6 +180,8 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     operations.CreateTopic("t0", persistence="every-ack", quorum="3/2/2"),
     operations.LoseBookie(1),
     operations.LoseBookie(0, "freeze"),
+    operations.LoseBookie(2, "power-failure"),
+    operations.Kill(power_fails=True),
     operations.RestoreBookies(),
     operations.DisturbMetadataStore("freeze"),
     operations.DisturbMetadataStore("restart"),
@@ -274,6 +276,7 @@ OUTCOMES: tuple[AnyOutcome, ...] = (
         )
     ),
     events.BookiesLeft(2),
+    events.PowerFailed(),
     read_operations.BacklogAnalyzed(3, 5),
     read_operations.BacklogAnalyzed(1, 1, is_aborted=True),
     read_operations.EntryRead(Position(3, 1)),

@@ -12,7 +12,6 @@ from conformance.brokers.processes.zookeeper import BROKERS, RegisteredMember, Z
 from conformance.brokers.settings.deployment import of_broker
 from conformance.brokers.settings.known import known_settings
 from conformance.brokers.size import SMALLEST, Size
-from conformance.brokers.startup.agent import load_agent
 from conformance.brokers.startup.configuration import configured
 from conformance.brokers.startup.jvm import BROKER_MEMORY, JavaProgram
 from conformance.brokers.startup.listener import listener_settings
@@ -48,7 +47,6 @@ class BrokerProcess(RegisteredMember):
         self.ports: Final = ports
         self.relay: Final = relay
         self.probe: Final = Probe(f"http://{HOST}:{ports.admin}")
-        self._has_agent: int | None = None
 
     def start(self, settings: Mapping[str, str], *, cluster: str, size: Size = SMALLEST) -> None:
         """Start it; :meth:`await_ready` waits until it is ready. ``settings`` are on top, which the release must have.
@@ -88,7 +86,4 @@ class BrokerProcess(RegisteredMember):
 
     def load_agent(self) -> None:
         """Have the agent in its process, which may run without it until then."""
-        pid = self.require_running().pid()
-        if pid is not None and pid != self._has_agent:
-            load_agent(pid, self.site.run.path, self.send_signal, address=HOST, port=self.ports.agent)
-            self._has_agent = pid
+        self._load_agent(self.ports.agent)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal
 
 from conformance.brokers.installation.java import Java
 from conformance.brokers.release import Release
+from conformance.brokers.startup.agent import load_agent
 from conformance.brokers.startup.jvm import JavaProgram, java_command
+from conformance.brokers.startup.ports import HOST
 from conformance.brokers.startup.runs import GuardedProcess, RunFolder
 from conformance.harness_error import HarnessError, NotReady
 from conformance.wait import wait_until
@@ -48,6 +51,7 @@ class DeploymentProcess:
         self.kind: Final[Kind] = kind
         self.name: Final = kind if number == 1 else f"{kind}-{number}"
         self.process: Final = GuardedProcess(site.run, self.name)
+        self._has_agent: int | None = None
 
     @property
     def is_running(self) -> bool:
@@ -80,6 +84,15 @@ class DeploymentProcess:
         """Wait until it has ended."""
         if not wait_until(lambda: not self.is_running, deadline_s, pause_s=_POLL_S):
             raise HarnessError(f"{self._title} did not end within {deadline_s:g} s. {self._said()}")
+
+    def _load_agent(self, port: int, rules: Path | None = None) -> bool:
+        """Have the agent in its process, which may run without it until then; whether it is new there."""
+        pid = self.require_running().pid()
+        if pid is None or pid == self._has_agent:
+            return False
+        load_agent(pid, self.site.run.path, self.send_signal, address=HOST, port=port, rules=rules)
+        self._has_agent = pid
+        return True
 
     def _start(self, program: JavaProgram) -> None:
         site = self.site

@@ -19,6 +19,7 @@ from conformance.brokers.startup.ports import free_ports
 from conformance.brokers.startup.runs import RunFolder
 from conformance.harness_error import HarnessError
 
+_PORTS_OF_BOOKIE: Final = 2
 _PORTS_OF_BROKER: Final = 4
 
 
@@ -44,7 +45,7 @@ class DeploymentProcesses:
 
         Raises :class:`~conformance.harness_error.HarnessError` if there are no free ports.
         """
-        self.ports: Final = tuple(ports or free_ports(1 + size.bookies + _PORTS_OF_BROKER * size.brokers))
+        self.ports: Final = tuple(ports or free_ports(_ports_of(size)))
         unused = iter(self.ports)
         self.run: Final = RunFolder()
 
@@ -56,7 +57,8 @@ class DeploymentProcesses:
         site = site_of(0)
         zookeeper = self.zookeeper = ZooKeeperProcess(site, port=next(unused))
         self.bookies: Final = tuple(
-            BookieProcess(site, 1 + number, port=next(unused), zookeeper=zookeeper) for number in range(size.bookies)
+            BookieProcess(site, 1 + number, port=next(unused), agent_port=next(unused), zookeeper=zookeeper)
+            for number in range(size.bookies)
         )
         self.brokers: Final = tuple(
             BrokerProcess(
@@ -82,6 +84,11 @@ class DeploymentProcesses:
         for broker in self.brokers:
             if broker.relay is not None:
                 broker.relay.close()
+
+
+def _ports_of(size: Size) -> int:
+    """How many ports a deployment needs, with one of ZooKeeper."""
+    return 1 + _PORTS_OF_BOOKIE * size.bookies + _PORTS_OF_BROKER * size.brokers
 
 
 def _broker_ports(ports: Iterator[int]) -> BrokerPorts:

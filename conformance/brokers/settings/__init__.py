@@ -82,6 +82,8 @@ MACHINES: Mapping[str, Setting] = {
     "brokerDeduplicationSnapshotIntervalSeconds": Setting("1", "a snapshot is due after a second"),
     "managedLedgerCursorPositionFlushSeconds": Setting("2", "dirty cursors are flushed while an example waits"),
     "messageExpiryCheckIntervalInMinutes": Setting("1", "messages older than a TTL expire within a minute"),
+    "journalSyncData": Setting("true", "what is confirmed is synced, and survives a power failure"),
+    "flushInterval": Setting("500", "checkpoints of the bookie, after which it needs less of its journal, are often"),
     "statsUpdateInitialDelayInSecs": Setting("1", "rates are updated while an example waits"),
     "statsUpdateFrequencyInSecs": Setting("1", "the same"),
 }

@@ -39,9 +39,17 @@ def agent_options(jar: PurePosixPath, *, address: str, port: int) -> tuple[str, 
 
 
 def load_agent(
-    pid: int, folder: Path, send_signal: Callable[[signal.Signals], None], *, address: str, port: int
+    pid: int,
+    folder: Path,
+    send_signal: Callable[[signal.Signals], None],
+    *,
+    address: str,
+    port: int,
+    rules: Path | None = None,
 ) -> None:
     """Have a running Java process, which was started in ``folder``, load the agent, by HotSpot's attach mechanism.
+
+    ``rules``: a file with Byteman rules that it is to have from then on.
 
     Raises:
         HarnessError: it does not, or the agent does not listen then.
@@ -53,7 +61,8 @@ def load_agent(
         send_signal(signal.SIGQUIT)
         if not wait_until(listener.is_socket, _DEADLINE_S, pause_s=0.005):
             raise HarnessError(f"The broker's Java does not let itself be attached to within {_DEADLINE_S:g} s.")
-        answer = _asked(listener, "load", "instrument", "false", _agent(agent_jar(), address, port))
+        with_rules = "" if rules is None else f",script:{rules}"
+        answer = _asked(listener, "load", "instrument", "false", _agent(agent_jar(), address, port) + with_rules)
     finally:
         trigger.unlink(missing_ok=True)
         listener.unlink(missing_ok=True)  # a process that is killed leaves it

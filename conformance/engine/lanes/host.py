@@ -73,8 +73,7 @@ class WorldHost:
         """Kill or restart the broker, and wait until it serves."""
         self._agents = ()
         if isinstance(bounce, Kill):
-            self._world.broker.kill()
-            self._world.broker.start()
+            self._world.kill(power_fails=bounce.power_fails and self._world.can_fail_power)
         else:
             self._world.broker.restart()
         self._world.broker_came_back()

@@ -17,6 +17,7 @@ from conformance.lockstep.capabilities import (
     HasSetting,
     IsOn,
     KnownDispatchers,
+    PowerFailure,
     Question,
     StatsField,
 )
@@ -135,6 +136,8 @@ def _asked(question: Question) -> str:
             return field if kind == "draining" else f"the setting `{CLASSIC}`, or stats without that field"
         case KnownDispatchers():
             return "whether all brokers show draining hashes, or none, or a deployment of separate processes"
+        case PowerFailure():
+            return "a deployment of separate processes, with `journalSyncData=true`"
         case ClientFeature(name):
             return f"the feature `{name}` of the client (an option of pulsar-client, or declared by a driver)"
         case ClientInProcess():

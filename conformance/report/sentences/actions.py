@@ -245,8 +245,10 @@ def _done_to_broker(operation: Unload | Restart | Kill | SetFailpoint | ClearFai
         case Restart(deduplication=on):
             setting = f"deduplication {'on' if on else 'off'} for topics without a policy"
             return f"restarts gracefully on the same data, with {setting}"
-        case Kill():
+        case Kill(power_fails=False):
             return "is killed (SIGKILL) and restarts on the same data"
+        case Kill():
+            return "loses power with its bookies, which lose what they have not synced; all restart on the rest"
         case SetFailpoint(topic=topic, kind=kind, count=number, delay_ms=delay_ms, spared=spared):
             delay = f", by {delay_ms} ms" if delay_ms else ""
             after = f", after {count(spared, 'write', 'writes')} that succeed" if spared else ""

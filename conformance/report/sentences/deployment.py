@@ -14,6 +14,7 @@ from model.operations import (
     DisturbMetadataStore,
     FreezeOwner,
     LoseBookie,
+    Loss,
     RestoreBookies,
     SendToFrozen,
     TakeOver,
@@ -41,8 +42,7 @@ def action(operation: DeploymentOperation) -> tuple[str, str, str]:
             did = f"acknowledges, at the frozen broker, what it received as no. {which}"
             return consumer, f"consumer {consumer}", did
         case LoseBookie(number, how):
-            did = "is killed (SIGKILL)" if how == "kill" else "is frozen (SIGSTOP), and its session ends"
-            return BROKERS, f"bookie {number}", did
+            return BROKERS, f"bookie {number}", _lost(how)
         case RestoreBookies():
             return BROKERS, "the lost bookie", "comes back with the data that it had"
         case ThawOwners():
@@ -51,6 +51,18 @@ def action(operation: DeploymentOperation) -> tuple[str, str, str]:
             return BROKERS, "the metadata store", _disturbed(how)
         case _:
             assert_never(operation)
+
+
+def _lost(how: Loss) -> str:
+    match how:
+        case "kill":
+            return "is killed (SIGKILL)"
+        case "freeze":
+            return "is frozen (SIGSTOP), and its session ends"
+        case "power-failure":
+            return "loses power, and what it has not synced"
+        case _:
+            assert_never(how)
 
 
 def _leaves(how: Departure) -> str:

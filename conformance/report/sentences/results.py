@@ -46,6 +46,7 @@ from model.events import (
     NotPersisted,
     Opened,
     PolicyIgnored,
+    PowerFailed,
     Ran,
     Refused,
     Sent,
@@ -175,6 +176,8 @@ def _plain(outcome: AnyOutcome) -> str:
     match outcome:
         case Done():
             return ""
+        case PowerFailed():
+            return "the bookies lost what they had not synced"
         case Created(deduplication=on, snapshot_room=room, replication=settings):
             where = "" if settings is None else f"{replication.settings_in_words(settings)}; "
             holds = f"a snapshot holds {count(room, 'producer', 'producers')}"

@@ -34,6 +34,7 @@ from model.events import (
     LogRead,
     NetworkFaultsCleared,
     Opened,
+    PowerFailed,
     Refused,
     Sent,
     Skipped,
@@ -398,7 +399,8 @@ class SimulatedPerformer:
         self.clock.advance(START_S)
         late = self._drop(list(self._sessions))
         if isinstance(operation, Kill) or operation.deduplication is None:
-            return Performed(Done(), late)
+            power_fails = isinstance(operation, Kill) and operation.power_fails
+            return Performed(PowerFailed() if power_fails else Done(), late)
         self._broker_default = operation.deduplication
         for name, policies in self._policies.items():
             if policies.are_of_broker and policies.of_topic is None and self._heeds_settings:

@@ -1,4 +1,4 @@
-"""SERVE-06 and SERVE-07 on small histories: takeovers, frozen owners, lost bookies."""
+"""SERVE-06, -07 and -14 on small histories: takeovers, frozen owners, lost bookies, power failures."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from model.deviations import DEVIATIONS
-from model.events import Abandoned, TakenOver
+from model.events import Abandoned, Done, TakenOver
 from model.explain import judge
 from model.judgement import Allowed, Broken
-from model.operations import AnyOperation, ReadLog, TakeOver, ThawOwners, Unload
+from model.operations import AnyOperation, Kill, ReadLog, TakeOver, ThawOwners, Unload
 from model.service.unexpected import STALE_OWNER, Overdue, Silence
 from tests.notation import steps
 from tests.verdicts import allowed_by, broken_by, judged
@@ -25,7 +25,7 @@ def exercised(text: str) -> tuple[str, ...]:
     *before, last = steps(text)
     after = judged(last, start=allowed_by(*before).state)
     assert isinstance(after, Allowed), after
-    return tuple(rule for rule in after.exercised if rule in ("SERVE-06", "SERVE-07"))
+    return tuple(rule for rule in after.exercised if rule in ("SERVE-06", "SERVE-07", "SERVE-14"))
 
 
 def broken(text: str) -> str:
@@ -122,6 +122,32 @@ def test_a_log_that_cannot_be_read_to_its_end_after_the_loss_of_a_bookie_breaks_
         other = judge(allowed_by(*steps(history)).state, operation, Abandoned("no answer"), unexpected=silent)
         assert isinstance(other, Broken)
         assert other.rule == "SERVE-01"
+
+
+POWER_FAILED = f"{BEFORE}; power fails"
+
+
+def test_what_was_confirmed_is_there_after_a_power_failure() -> None:
+    assert exercised(f"{POWER_FAILED}; {READ}") == ("SERVE-14",)
+    assert exercised("t off 2/2/2; p opens -1; p sends 1@3:0; bookies 2 power-failure; log p:1@3:0") == ("SERVE-14",)
+
+
+@pytest.mark.parametrize("log", ["p:1@3:0", "p:1@3:0 p:9@3:1", "p:2@3:1"], ids=["lost", "other bytes", "first lost"])
+def test_a_power_failure_that_loses_what_was_confirmed_breaks_the_rule(log: str) -> None:
+    assert broken(f"{POWER_FAILED}; log {log}").startswith("SERVE-14")
+
+
+def test_a_kill_without_a_power_failure_is_not_judged_as_one() -> None:
+    killed = allowed_by(*steps(BEFORE), (Kill(power_fails=True), Done()), *steps(READ))
+    assert "SERVE-14" not in killed.exercised
+
+
+def test_a_log_that_cannot_be_read_to_its_end_after_a_power_failure_breaks_the_rule() -> None:
+    silent = (Silence("binary", "ReadLog", "nothing more came", "t"),)
+    read = judge(allowed_by(*steps(POWER_FAILED)).state, ReadLog("t"), Abandoned("no answer"), unexpected=silent)
+    assert isinstance(read, Broken)
+    assert read.rule == "SERVE-14"
+    assert "after a power failure" in read.because
 
 
 def test_writes_that_failed_without_enough_bookies_may_still_appear_when_these_are_back() -> None:
