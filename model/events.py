@@ -13,7 +13,7 @@ from model.expiry_operations import ExpiryAnswer
 from model.failpoints import FailpointKind
 from model.log import Position
 from model.producer_operations import ProducerAnswer
-from model.read_operations import ReadAnswer
+from model.read_operations import BacklogAnalyzed, ReadAnswer
 from model.reader_operations import ReaderOutcome
 from model.traffic import Delivery as Delivery
 from model.traffic import Life, LoggedPart, Traffic
@@ -142,6 +142,13 @@ class Terminated(Outcome, frozen=True):
     """A topic was terminated; its last position, as the broker answers it. In older histories, Done."""
 
     end: Position
+
+
+class StillConnected(Outcome, frozen=True):
+    """A namespace or a bundle was unloaded, and these producers and consumers of the wire client are connected all
+    the same."""
+
+    actors: tuple[str, ...]
 
 
 class Trimmed(Outcome, frozen=True):
@@ -436,6 +443,17 @@ class UnacknowledgedRead(Outcome, frozen=True, omit_defaults=True):
     traffic: tuple[Traffic, ...] = ()
 
 
+RequestAnswer = Done | Refused | CursorReset | MessagePeeked | BacklogAnalyzed
+"""What an administrator's request for a subscription may come to."""
+
+
+class BothAnswered(Outcome, frozen=True):
+    """What each of two requests at once came to."""
+
+    first: RequestAnswer
+    second: RequestAnswer
+
+
 class CursorMoved(Outcome, frozen=True, omit_defaults=True):
     """The admin API skipped, expired or reset: the unacknowledged entries before and after, by the broker's stats.
 
@@ -553,6 +571,8 @@ AnyOutcome = (
     | BookiesLeft
     | PowerFailed
     | Thawed
+    | StillConnected
+    | BothAnswered
     | CursorMoved
     | UnacknowledgedRead
     | ChunkRate

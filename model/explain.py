@@ -20,11 +20,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from model.administrator_operations import AtOnce, ClearBacklog
 from model.cursors.ledger import Interval
 from model.deviation import clients_by_name
 from model.deviations import DEVIATIONS, EXPLANATIONS, Explanation, counted
 from model.deviations.facts import library_in
-from model.events import AnyOutcome, Late
+from model.events import AnyOutcome, BothAnswered, Done, Late, Refused
+from model.example import administrators
 from model.example.judge import NO_TIME
 from model.example.judge import judge as by_documents
 from model.example.reads import right_after_read
@@ -79,17 +81,29 @@ def judge_step(state: Example, step: Step) -> Judgement:
 
 
 def _judged(state: Example, step: Step) -> Judgement:
+    match step.operation, step.outcome:
+        case AtOnce(), BothAnswered():
+            return administrators.at_once(state, step, _judged)
+        case ClearBacklog(), Done() | Refused():
+            return administrators.cleared(state, step, _judged)
+        case _:
+            return _judged_alone(state, step)
+
+
+def _judged_alone(state: Example, step: Step) -> Judgement:
     judged = by_documents(state, step.operation, step.outcome, step.late, step.at, step.unexpected)
     return judged if isinstance(judged, Broken) else _remembered(state, step, judged)
 
 
 def _remembered(state: Example, step: Step, judged: Allowed[Example]) -> Allowed[Example]:
-    """The same state, with the step that led to it."""
+    """The same state, with the step that led to it, unless that was of several requests."""
     if not isinstance(judged.state, Example):
         raise TypeError(
             f"the state after a violation that was passed over is {type(judged.state)}: a function on its way returns "
             "it as it is, instead of calling then()"
         )
+    if judged.state.past is not state.past:
+        return judged  # each of its requests is remembered
     return judged.of(replace(judged.state, past=Past(state, step, judged.state)))
 
 

@@ -14,6 +14,7 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
+from model.administrator_operations import AdministratorRequest
 from model.cluster_operations import ReplicationOperation
 from model.expiry_operations import ExpiryRequest
 from model.failpoints import FailpointKind
@@ -32,6 +33,7 @@ from model.vocabulary import (
     Operation,
     Persistence,
     Quorum,
+    RequestScope,
     SubscriptionType,
 )
 
@@ -94,8 +96,10 @@ class SetDeduplication(Operation, frozen=True):
     in_flight: bool = False
 
 
-class Unload(Operation, frozen=True):
-    """Unload a topic; the next client that asks for it has it loaded again.
+class Unload(Operation, frozen=True, omit_defaults=True):
+    """Unload a topic, or its namespace or bundle; the next client that asks for it has it loaded again.
+
+    Done, or StillConnected where a namespace or a bundle was unloaded.
 
     With ``classic``, its Key_Shared subscriptions have the classic dispatcher from then on, or the one with draining
     hashes. Only for brokers whose setting can change while they run. At one ``cluster``, where several have the topic.
@@ -106,6 +110,7 @@ class Unload(Operation, frozen=True):
     topic: str
     classic: bool | None = None
     cluster: str | None = None
+    scope: RequestScope = "topic"
 
 
 class Terminate(Operation, frozen=True):
@@ -570,6 +575,7 @@ AnyOperation = (
     | DeploymentOperation
     | ReadRequest
     | ExpiryRequest
+    | AdministratorRequest
     | ReaderOperation
 )
 """Every operation."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from model.vocabulary import Client, CutAfter, CutAt, LoseThenCut, Operation, Start, SubscriptionType
+from model.vocabulary import Client, CutAfter, CutAt, LoseThenCut, Operation, RequestScope, Start, SubscriptionType
 
 # ------------------------------------------------------------------------------------------------------- subscriptions
 
@@ -23,10 +23,11 @@ class CreateSubscription(Operation, frozen=True):
     at: str | None = None
 
 
-class DeleteSubscription(Operation, frozen=True):
+class DeleteSubscription(Operation, frozen=True, omit_defaults=True):
     """Delete a subscription through the admin API, on each partition of a partitioned topic.
 
-    Done, or Refused while consumers are connected to it; ``by_force`` disconnects them.
+    Done, or Refused while consumers are connected to it; ``by_force`` disconnects them. ``scope``: unsubscribe it from
+    all topics of the namespace or the bundle, never by force.
     """
 
     request: ClassVar = "delete subscription"
@@ -35,6 +36,7 @@ class DeleteSubscription(Operation, frozen=True):
     topic: str
     subscription: str
     by_force: bool = False
+    scope: RequestScope = "topic"
 
 
 class Skip(Operation, frozen=True):
@@ -48,14 +50,15 @@ class Skip(Operation, frozen=True):
     count: int
 
 
-class SkipAll(Operation, frozen=True):
-    """Skip all entries of the log. Done."""
+class SkipAll(Operation, frozen=True, omit_defaults=True):
+    """Skip all entries of the log. Done. ``scope``: clear the backlog on all topics of the namespace or the bundle."""
 
     request: ClassVar = "skip all"
     may_be_cause: ClassVar = True
 
     topic: str
     subscription: str
+    scope: RequestScope = "topic"
 
 
 class Expire(Operation, frozen=True):

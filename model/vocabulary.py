@@ -32,6 +32,11 @@ REPLICATOR: Final = "pulsar.repl."
 Start = Literal["earliest", "latest"]
 """The initial position of a new subscription."""
 
+WideScope = Literal["namespace", "bundle"]
+RequestScope = Literal["topic"] | WideScope
+"""What an administrator's request is for: one topic, its namespace, or its bundle. Then the namespace is of this topic
+alone."""
+
 Persistence = Literal["shipped", "once-a-second", "every-ack"]
 """The rate limit for persisting a topic's cursors: as the release ships it (0.1 a second in its configuration file),
 once a second as document 003 has it, or with every ack (no limit)."""

@@ -396,6 +396,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
             "SERVE-05",
             "SERVE-08",
             "SERVE-09",
+            "SERVE-11",
             "SERVE-12",
             "SERVE-13",
         ),

@@ -87,30 +87,39 @@ class Namespaces:
         is_trimmed: bool,
         limits: Limits | None = None,
         quorum: Quorum | None = None,
+        is_of_one_topic: bool = False,
     ) -> str:
-        """The namespace of topics with this persistence and these limits; created on first use."""
+        """The namespace of topics with this persistence and these limits; created on first use, or for each topic."""
         chosen = (persistence, is_trimmed, limits, quorum)
         if chosen in self._refused:  # its namespace exists, without what the release lacks
             raise self._refused[chosen]
+        if is_of_one_topic:
+            namespace = self._make_for_cursors(f"of-one-topic-{next(self._numbers)}", chosen)
+            self._of_one_topic.add(namespace)
+            return namespace
         if chosen not in self._of_cursors:
             kind = f"{persistence}{'-trimmed' if is_trimmed else ''}"
             if limits is not None:
                 kind = f"{kind}-{limits.consumers}-{limits.unacknowledged}-{limits.in_all}"
             if quorum is not None:
                 kind = f"{kind}-{quorum.replace('/', '-')}"
-            namespace = self._make(kind, deduplication=False, is_limited=True)
-            if limits is not None:
-                try:
-                    self._limit(namespace, limits)
-                except AdminError as error:
-                    self._refused[chosen] = error
-                    raise
-            if is_trimmed:
-                self._admin.set_retention(namespace, size_mb=0, time_minutes=0)
-            rate = self._persisted_per_s(persistence) or 0.0
-            self._admin.set_persistence(namespace, admin_types.Persistence.of(quorum or "1/1/1", rate))
-            self._of_cursors[chosen] = namespace
+            self._of_cursors[chosen] = self._make_for_cursors(kind, chosen)
         return self._of_cursors[chosen]
+
+    def _make_for_cursors(self, kind: str, chosen: _OfCursors) -> str:
+        persistence, is_trimmed, limits, quorum = chosen
+        namespace = self._make(kind, deduplication=False, is_limited=True)
+        if limits is not None:
+            try:
+                self._limit(namespace, limits)
+            except AdminError as error:
+                self._refused[chosen] = error
+                raise
+        if is_trimmed:
+            self._admin.set_retention(namespace, size_mb=0, time_minutes=0)
+        rate = self._persisted_per_s(persistence) or 0.0
+        self._admin.set_persistence(namespace, admin_types.Persistence.of(quorum or "1/1/1", rate))
+        return namespace
 
     def _shared(self, kind: str, *, is_timed: bool) -> str:
         if is_timed:

@@ -13,7 +13,7 @@ from conformance.clients.outcomes import ServerRefused
 from conformance.clients.security.service import Service
 from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
-from conformance.lockstep.cursors.admin import WORK_TIMEOUT_S, CursorAdmin
+from conformance.lockstep.cursors.admin import WORK_TIMEOUT_S, CursorAdmin, analyzed
 from conformance.lockstep.cursors.targets import Published, first_published
 from conformance.lockstep.positions import Positions
 from conformance.wait import retry
@@ -22,7 +22,6 @@ from model.log import EARLIEST, Position
 from model.read_operations import (
     AnalyzeBacklog,
     Answered,
-    BacklogAnalyzed,
     EntryRead,
     ExamineMessage,
     FindByTime,
@@ -88,8 +87,7 @@ def _read(operation: ReadRequest, reader: Reader) -> AnyOutcome:
 
 @_read.register
 def _(operation: AnalyzeBacklog, reader: Reader) -> AnyOutcome:
-    found = reader.admin.analyze_backlog(reader.topic, operation.subscription)
-    return BacklogAnalyzed(found.entries, found.messages, found.aborted)
+    return analyzed(reader.admin, reader.topic, operation.subscription)
 
 
 @_read.register

@@ -32,6 +32,7 @@ from conformance.lockstep.chunking.performer import Chunks
 from conformance.lockstep.chunking.producers import CLOSED, session_of, why_not_sent
 from conformance.lockstep.contenders import ACTIVATION_TIMEOUT_S, Contenders
 from conformance.lockstep.cursors.admin import CursorAdmin
+from conformance.lockstep.cursors.administrators import SHARED_NAMESPACE, unload_widely
 from conformance.lockstep.cursors.performer import Cursors
 from conformance.lockstep.log_reader import Snapshots, read_whole_log
 from conformance.lockstep.network import Network
@@ -43,7 +44,8 @@ from conformance.lockstep.replication.performer import ReplicationPerformer
 from conformance.lockstep.replication.replica import Replica
 from conformance.lockstep.sessions import ProducerSession, WireSession
 from conformance.lockstep.world import World
-from conformance.wait import Deadline
+from conformance.wait import Deadline, wait_until
+from model.administrator_operations import AdministratorRequest
 from model.cluster_operations import HOME, ReplicationOperation
 from model.deduplication.policies import STATUS
 from model.events import (
@@ -61,6 +63,7 @@ from model.events import (
     Refused,
     Sent,
     Skipped,
+    StillConnected,
     Trimmed,
 )
 from model.expiry_operations import ExpiryRequest
@@ -96,10 +99,12 @@ from model.producer_operations import AwaitProducers, Queued
 from model.read_operations import ReadRequest
 from model.reader_operations import ReaderOperation
 from model.subscription_operations import KeyOperation
-from model.vocabulary import Persistence, partition_name
+from model.vocabulary import Persistence, RequestScope, partition_name
 
 BACK_TIMEOUT_S: Final = 30.0
 """How long a topic may take to accept producers again after an unload, a restart or a failed write."""
+CLOSED_TIMEOUT_S: Final = 5.0
+"""How long a broker may take to close the clients of a namespace that it has unloaded."""
 UNHURRIED: Final = (UseProxy, InjectNetworkFault, StartSource, Unload, Kill, Restart)
 """Operations that do not wait for frames that the network holds."""
 
@@ -205,7 +210,7 @@ class RealPerformer:
             return Performed(self._applications.perform(operation))
         if isinstance(operation, Terminate | Trim):
             return self._during_sends(operation)
-        if isinstance(operation, CursorOperation):
+        if isinstance(operation, CursorOperation | AdministratorRequest):
             # Collect the answers to earlier sends first: they locate the messages that this operation names.
             late = self._collect(list(self._sessions))
             return Performed(self._cursors.perform(operation), late)
@@ -229,8 +234,8 @@ class RealPerformer:
                 return self._send(operation)
             case SetDeduplication():
                 return self._switch(operation)
-            case Unload(topic, classic):
-                return self._unload(topic, classic=classic)
+            case Unload(topic, classic, scope=scope):
+                return self._unload(topic, classic=classic, scope=scope)
             case Restart(deduplication):
                 return self._restart(deduplication)
             case Kill(power_fails=power_fails):
@@ -282,7 +287,11 @@ class RealPerformer:
     def _create_topic_for_cursors(self, operation: CreateTopic, persistence: Persistence) -> Performed:
         try:
             namespace = self._world.namespaces.of_cursors(
-                persistence, is_trimmed=operation.is_trimmed, limits=operation.limits, quorum=operation.quorum
+                persistence,
+                is_trimmed=operation.is_trimmed,
+                limits=operation.limits,
+                quorum=operation.quorum,
+                is_of_one_topic=operation.deduplication.startswith("own-"),
             )
         except AdminError as error:
             if operation.limits is None or error.status not in NO_SUCH_REQUEST:
@@ -334,20 +343,26 @@ class RealPerformer:
         elif self._world.namespaces.is_of_one_topic(namespace_of(name)):
             self._world.admin.set_namespace_deduplication(namespace_of(name), operation.on)
         else:
-            return Performed(Skipped("the topic shares its namespace"), late)
+            return Performed(SHARED_NAMESPACE, late)
         on = self._topic_policies.get(name, operation.on)
         status = self._world.status_when_switched(name, on=on)
         return Performed(DeduplicationSet(on) if status == STATUS[on] else PolicyIgnored(status, is_shown), late)
 
-    def _unload(self, topic: str, *, classic: bool | None = None) -> Performed:
+    def _unload(self, topic: str, *, classic: bool | None = None, scope: RequestScope = "topic") -> Performed:
         name = self._topics.get(topic)
         if name is None:
             return Performed(Skipped("there is no such topic"))
         if classic is not None and not self._world.key_shared.use_classic(classic):
             return Performed(Skipped("this broker cannot change the implementation while it runs"))
+        if scope != "topic" and not self._world.namespaces.is_of_one_topic(namespace_of(name)):
+            return Performed(SHARED_NAMESPACE)
         self._chunks.before_unload(name)
         # A topic that is being reloaded after an earlier unload may refuse another one for a moment.
-        self._answers.retry(lambda: self._world.admin.unload(name), BACK_TIMEOUT_S, what="an unload", topic=name)
+        unload = partial(unload_widely, self._world.admin, name, scope)
+        self._answers.retry(unload, BACK_TIMEOUT_S, what="an unload", topic=name)
+        connected: tuple[str, ...] = ()
+        if scope != "topic" and not wait_until(lambda: not self._connected_to(name), CLOSED_TIMEOUT_S):
+            connected = self._connected_to(name)
         self._cursors.reloaded(name)
         self._chunks.reloaded(name)
         self._contenders.reloaded(name)
@@ -355,7 +370,12 @@ class RealPerformer:
         late = self._collect(sessions)
         for session in sessions:
             self._drop_if_wire(session)
-        return Performed(Done(), late)
+        return Performed(StillConnected(connected) if connected else Done(), late)
+
+    def _connected_to(self, name: str) -> tuple[str, ...]:
+        """The wire client's producers and consumers that are connected to a topic."""
+        producers = (one for one, live in self._sessions.items() if isinstance(live, WireSession) and live.is_open)
+        return (*(one for one in producers if self._sessions[one].topic == name), *self._cursors.connected_to(name))
 
     def _during_sends(self, operation: Terminate | Trim) -> Performed:
         """Answers to sends of the topic are collected afterwards; those sends may have begun further ledgers."""

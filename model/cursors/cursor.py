@@ -152,6 +152,19 @@ def reset(cursor: Cursor, state: Acked, at: Interval, *, others: frozenset[Acked
     )
 
 
+def either(cursors: Sequence[Cursor], at: Interval) -> Cursor:
+    """One of these, after requests of administrators: the broker persisted their effects before it confirmed them."""
+    states = frozenset(state for one in cursors for state in one.possible)
+    return replace(
+        cursors[0],
+        possible=states,
+        past=Row.of(Moment(at, states, is_confirmed=True, is_placing=True)),
+        stray=tuple(dict.fromkeys(ack for one in cursors for ack in one.stray)),
+        since=frozenset(rule for one in cursors for rule in one.since),
+        begins_after=frozenset(position for one in cursors for position in one.begins_after),
+    )
+
+
 def with_grouped(cursor: Cursor, consumer: str, ack: Ack) -> Cursor:
     """A client was given an ack, and may group it (ACK-11)."""
     grouped = cursor.grouped.set(consumer, (*cursor.grouped.get(consumer, ()), ack))

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from model.judgement import Broken
 
 FIRST = (
+    "SERVE-11",
     "ACK-16",
     "ACK-09",
     "ACK-08",
@@ -19,7 +20,8 @@ FIRST = (
     "ACK-19",
     "ACK-18",
 )
-"""The order of diagnosis: operations that may lose a whole state, then those that change much of it, then the others.
+"""The order of diagnosis: requests for a namespace or of two administrators at once, operations that may
+lose a whole state, then those that change much of it, then the others.
 
 ACK-15 is about parts of batches only. It is judged where single messages are compared.
 """

@@ -8,11 +8,12 @@ from typing import Final
 
 from msgspec import structs
 
+from model.administrator_operations import AtOnce, Concurrent
 from model.cluster_operations import LoseCluster
 from model.cursors import acked
 from model.cursors.acked import Acked
 from model.cursors.log import Place
-from model.events import Refused, Skipped, TakenOver, Terminated, Unknown
+from model.events import AnyOutcome, BothAnswered, Refused, Skipped, TakenOver, Terminated, Unknown
 from model.example.expiry import ages_of
 from model.example.readers import PassedOver
 from model.example.state import Example, Judgement, Past
@@ -40,6 +41,7 @@ from model.subscriptions.state import TrackedTopic
 from model.vocabulary import SubscriptionType, partition_name
 
 ANY_SIZES: Final = (1, 2)
+FAILED: Final = "500"
 NO_ELEMENT: Final = "null"
 """The message of an exception that has none."""
 
@@ -52,6 +54,20 @@ def failed(step: Step, broken: Broken, operation: type, path: str) -> tuple[str 
             return topic, message
         case Refused(message=message) if isinstance(step.operation, operation):
             return step.operation.topic, message
+        case _:
+            return None
+
+
+def failed_beside(step: Step, broken: Broken) -> tuple[Concurrent, Concurrent, AnyOutcome] | None:
+    """Of two requests at once, the one that failed with an internal error, the other one, and what that came to."""
+    match step.operation, step.outcome:
+        case AtOnce(first, second), BothAnswered(of_first, of_second):
+            failed = broken.evidence if isinstance(broken.evidence, Refused) else None
+            if failed is None or failed.code != FAILED:
+                return None
+            if failed == of_first:
+                return first, second, of_second
+            return (second, first, of_first) if failed == of_second else None
         case _:
             return None
 
@@ -98,6 +114,16 @@ def is_reloaded_by(past: Past, topic: str) -> bool:
             return True
         case _:
             return False
+
+
+def is_unloaded(state: Example, topic: str) -> bool:
+    """Whether nobody has loaded a topic since it was unloaded: requests for its whole namespace load none."""
+    for past in state.trace:
+        if is_reloaded_by(past, topic):
+            return True
+        if getattr(past.step.operation, "scope", "topic") == "topic":
+            return False
+    return False
 
 
 def is_current_ledger_empty(state: Example, topic: str | None) -> bool:

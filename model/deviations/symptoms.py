@@ -69,7 +69,7 @@ _RULES = {
     "no-answer": "SERVE-02 SERVE-09",
     "internal-error": "SERVE-01",
     "refused": "CHUNK-01",
-    "not-done": "ACK-04 SERVE-12",
+    "not-done": "ACK-04 SERVE-11 SERVE-12",
     "not-enforced": "DEDUP-01 ACK-13 KEY-15 KEY-17 SERVE-05 SERVE-13",
     "lagging": "REPL-12 REPL-13 REPL-17 REPL-19",
     "wrong-count": "DEDUP-19 ACK-01 KEY-11 SERVE-04",
@@ -104,9 +104,11 @@ _EXCEPTIONS = {
     "no-answer": (
         "read-of-absent-entry-not-answered",
         "reconnect-never-answered",
+        "second-deletion-not-answered",
         "sends-of-terminated-ledger-never-fail",
         "skip-past-terminated-end-loops",
     ),
+    "internal-error": ("request-beside-deletion-fails", "skip-beside-reset-fails"),
     "refused": (
         "new-topic-unknown-to-other-broker",
         "terminated-empty-topic-refuses-subscriptions",

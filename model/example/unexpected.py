@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from model.administrator_operations import requests_of
 from model.example.state import Example, Judgement
 from model.failpoints import CUTS, WRITE_FAILURES
 from model.judgement import Allowed
@@ -49,8 +50,8 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
     }
     to_reset = administration.reset_by(state.consumption, operation)
     being_reset = {name for subscription in to_reset for name, _ in state.consumption.consumers_of(subscription)}
-    if isinstance(
-        operation, Seek | ResetCursor | DeleteSubscription | Unsubscribe
+    if any(
+        isinstance(one, Seek | ResetCursor | DeleteSubscription | Unsubscribe) for one in requests_of(operation)
     ):  # of consumers that are not tracked, their subscription is not known
         closed = {one.actor for one in observed if isinstance(one, Closed)}
         being_reset |= closed.difference(state.consumption.consumers, state.sessions)

@@ -69,6 +69,13 @@ STATEMENTS = (
         "Messaging: access mode (PIP-68, PIP-161)",
     ),
     Rule(
+        "SERVE-11",
+        "service",
+        "Requests for a whole namespace or for an unloaded bundle (clear backlog, unsubscribe, unload) do what they answered. Two administrators at once: each request has its effect or is refused.",
+        (Decided.WIRE,),
+        "Admin API: namespaces, subscriptions",
+    ),
+    Rule(
         "SERVE-12",
         "service",
         "Operations while sends are unanswered (terminate, unload, trim, delete, kill): what is confirmed can be read, what is refused is not stored after the end, and the topic serves again.",

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from model.events import AnyOutcome, Done, Opened, Refused, Subscribed
+from model.events import AnyOutcome, Done, Opened, Refused, StillConnected, Subscribed
 from model.judgement import Allowed, Broken, overdue
-from model.operations import AnyOperation, OpenProducer
+from model.operations import AnyOperation, OpenProducer, Unload
 from model.producer_operations import AwaitProducers, ProducersRead
 from model.rules.catalogue import carries
 from model.service import access, confirmed
@@ -27,7 +27,7 @@ from model.subscription_operations import (
 from model.subscriptions import claims
 from model.subscriptions.consumers import Consumer
 from model.subscriptions.state import Consumption
-from model.vocabulary import SubscriptionId
+from model.vocabulary import RequestScope, SubscriptionId
 
 Judged = Allowed[None] | Broken
 
@@ -68,6 +68,8 @@ def judge(
             is_interrupted = service.confirmed.get(operation.topic or "", confirmed.EMPTY).is_cut_off
             rule = "SERVE-12" if is_interrupted else "SERVE-01"
             return Broken(rule, because, evidence=outcome).passing_to(None)
+        case Unload(topic, scope=scope) if scope != "topic":
+            return _unloaded(topic, scope, outcome)
         case OpenProducer():
             by_access = _given_access(service, operation, outcome) if is_certain else NOT_JUDGED
             judged = by_access.then(lambda _: _opened(service, operation, outcome, is_certain=is_certain))
@@ -87,6 +89,8 @@ def judge(
             ids = [SubscriptionId(part, subscription) for part in parts]
             if not all(one in consumption.cursors for one in ids):
                 return NOT_JUDGED
+            if operation.scope == "bundle" and not service.loading.isdisjoint(parts) and _is_used(outcome):
+                return NOT_JUDGED  # nobody may own the bundle
             used_by = [name for one in ids for name, _ in consumption.consumers_of(one)]
             return _deleted(operation, outcome, used_by=used_by, is_certain=is_certain)
         case _:
@@ -212,6 +216,15 @@ def _deleted(operation: DeleteSubscription, outcome: AnyOutcome, *, used_by: lis
     return SERVE_05 if is_refused and isinstance(outcome, Refused) else NOT_JUDGED
 
 
+@carries("SERVE-11")
+def _unloaded(topic: str, scope: RequestScope, outcome: AnyOutcome) -> Judged:
+    """An unload of a namespace or a bundle closes all producers and consumers of its topics."""
+    if isinstance(outcome, StillConnected):
+        because = f"{' and '.join(outcome.actors)} stay connected to topic {topic}, whose {scope} was unloaded"
+        return Broken("SERVE-11", because, evidence=outcome).passing_to(None)
+    return Allowed(None, ("SERVE-11",)) if isinstance(outcome, Done) else NOT_JUDGED
+
+
 @carries("SERVE-01")
 def _unsubscribed(consumption: Consumption, name: str, outcome: AnyOutcome, *, is_certain: bool) -> Judged:
     """A consumer can unsubscribe unless others are connected to its subscription."""
@@ -223,6 +236,10 @@ def _unsubscribed(consumption: Consumption, name: str, outcome: AnyOutcome, *, i
         what = f"{name} unsubscribes, although {min(others)} is connected to the subscription"
         return Broken("SERVE-05", what) if is_certain else EXCUSED
     return SERVE_05 if others and isinstance(outcome, Refused) else NOT_JUDGED
+
+
+def _is_used(outcome: AnyOutcome) -> bool:
+    return isinstance(outcome, Refused) and outcome.code == IS_USED
 
 
 def _without_reason(what: str, refused: Refused) -> Broken:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import assert_never
 
+from model.administrator_operations import AtOnce
 from model.cursors import acked, cursor, diagnosis
 from model.cursors.acked import Acked
 from model.cursors.cursor import SLACK_MS, Ack, Persisting
@@ -56,11 +57,13 @@ Judged = Allowed[Consumption] | Broken
 
 NO_SUBSCRIPTION = "404"
 """The error of a request on a subscription that does not exist."""
+WIDELY = "SERVE-11"
+"""The rule on requests that are for a whole namespace."""
 WAITED_MS = 500.0
 """An operation that took less did not have to wait."""
 
 
-@carries("SERVE-04")
+@carries("SERVE-04", "SERVE-11")
 def administered(
     state: Consumption,
     operation: CreateSubscription | CursorRequest,
@@ -89,8 +92,11 @@ def administered(
     match operation:
         case Skip(count=count):
             return Allowed(_skipped(state, subscription, count, at))
-        case SkipAll():
-            return Allowed(changed(state, subscription, lambda _: acked.everything(log), at, is_confirmed=True))
+        case SkipAll(scope=scope):
+            rule = "ACK-04" if scope == "topic" else WIDELY
+            return Allowed(
+                changed(state, subscription, lambda _: acked.everything(log), at, is_confirmed=True, rule=rule)
+            )
         case Expire(up_to=up_to):
             return Allowed(_expired(state, subscription, str(up_to), at, is_through=isinstance(outcome, Expired)))
         case ResetCursor():
@@ -132,7 +138,7 @@ def _created_or_deleted(
             state if len(parts) <= 1 else reset_failed(state, [one for one in parts if one in state.cursors])
         )
     if isinstance(operation, DeleteSubscription):
-        return Allowed(starts.ended(state, parts))
+        return Allowed(starts.ended(state, parts, starts.ENDS if operation.scope == "topic" else WIDELY))
     for one in parts:
         state = newly_created(state, one, operation, outcome, at)
     return Allowed(starts.created_again(state, operation.topic, operation.subscription))
@@ -293,6 +299,8 @@ def reset_by(state: Consumption, operation: AnyOperation) -> tuple[SubscriptionI
     match operation:
         case Seek(name) | Unsubscribe(name) if name in state.consumers:
             return state.consumers[name].subscriptions
+        case AtOnce(first, second):
+            return tuple(dict.fromkeys((*reset_by(state, first), *reset_by(state, second))))
         case ResetCursor(topic, subscription):
             one = SubscriptionId(topic, subscription)
             return (one,) if one in state.cursors else ()

@@ -15,6 +15,7 @@ from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor
 from model.cursors.ledger import Interval
 from model.events import CursorRead, Done, Refused
+from model.immutable.map import Map
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.rules.catalogue import carries
@@ -58,7 +59,7 @@ def created(
     is_latest = start == "latest" and to is None
     states = (acked.everything(state.log(topic)),) if is_latest else at_entry(state, topic, to)
     after = cursor.created(states[0], at, others=frozenset(states[1:]), durable=durable)
-    since = frozenset({BEGINS, ENDS} if subscription in state.deleted else {BEGINS})
+    since = frozenset({BEGINS, state.deleted[subscription]} if subscription in state.deleted else {BEGINS})
     begins_after = frozenset[Position]() if is_latest else _deleted_before(state, topic, states)
     return replace(after, since=since, begins_after=begins_after)
 
@@ -75,7 +76,12 @@ def reset(state: Consumption, subscription: SubscriptionId, to: Position | None,
 def created_again(state: Consumption, topic: str, name: str) -> Consumption:
     """A subscription that was deleted exists again, or may, on each partition."""
     parts = state.partitions.get(topic, (topic,))
-    return replace(state, deleted=state.deleted.difference(SubscriptionId(part, name) for part in parts))
+    return without_deleted(state, [SubscriptionId(part, name) for part in parts])
+
+
+def without_deleted(state: Consumption, again: Collection[SubscriptionId]) -> Consumption:
+    """Subscriptions exist again, or may."""
+    return replace(state, deleted=Map({one: rule for one, rule in state.deleted.items() if one not in again}))
 
 
 def unsubscribed(state: Consumption, name: str, outcome: Outcome) -> Consumption:
@@ -87,8 +93,8 @@ def unsubscribed(state: Consumption, name: str, outcome: Outcome) -> Consumption
     return ended(state.without_consumer(name), state.consumers[name].subscriptions)
 
 
-def ended(state: Consumption, subscriptions: Collection[SubscriptionId]) -> Consumption:
-    """Subscriptions were deleted, with the wire client's consumers.
+def ended(state: Consumption, subscriptions: Collection[SubscriptionId], rule: str = ENDS) -> Consumption:
+    """Subscriptions were deleted, with the wire client's consumers. ``rule``: what is broken if one still exists.
 
     A consumer of pulsar-client reconnects by itself, which creates its subscription again at an unknown time.
     """
@@ -102,13 +108,13 @@ def ended(state: Consumption, subscriptions: Collection[SubscriptionId]) -> Cons
         if returns:
             tracked = state.topics[subscription.topic]
             state = state.with_topic(subscription.topic, replace(tracked, has_untracked=True))
-    return state if returns else replace(state, deleted=state.deleted.union(gone))
+    return state if returns else replace(state, deleted=state.deleted.updated(dict.fromkeys(gone, rule)))
 
 
-@carries("ACK-19")
+@carries("ACK-19", "SERVE-11")
 def looked_up(state: Consumption, subscription: SubscriptionId, outcome: Outcome) -> Judged:
     """The state of a subscription that was deleted was read: it does not exist."""
     if isinstance(outcome, CursorRead):
         because = f"subscription {subscription.name}, which was deleted, is still in the stats"
-        return Broken(ENDS, because, evidence=outcome).passing_to(state)
-    return Allowed(state, (ENDS,) if isinstance(outcome, Refused) else ())
+        return Broken(state.deleted[subscription], because, evidence=outcome).passing_to(state)
+    return Allowed(state, (state.deleted[subscription],) if isinstance(outcome, Refused) else ())

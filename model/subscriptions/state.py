@@ -118,8 +118,8 @@ class Consumption:
     """Which consumer of a Shared subscription was sent which chunks."""
     withheld: Map[SubscriptionId, Position] = Map()
     """Blocked subscriptions, for which the broker reads no new messages, and the last entry when they were blocked."""
-    deleted: frozenset[SubscriptionId] = frozenset()
-    """Subscriptions that were deleted and not used since."""
+    deleted: Map[SubscriptionId, str] = Map()
+    """Subscriptions that were deleted and not used since, with the rule that is broken if one still exists."""
     passed: Map[SubscriptionId, Position] = Map()
     """How far mark-delete of each subscription at the home of a replicated topic may have been at any time."""
     former: Map[SubscriptionId, bool] = Map()

@@ -23,6 +23,7 @@ from model.immutable.map import Map
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.sessions import Session
+from model.subscriptions import starts
 from model.subscriptions.state import Consumption, TrackedTopic
 from model.vocabulary import Entry
 
@@ -100,9 +101,7 @@ def lost(state: Consumption, topic: str) -> Consumption:
             state = state.without_tracking(name)
     for subscription in [subscription for subscription in state.cursors if subscription.topic in parts]:
         state = state.without_keyed(subscription).without_cursor(subscription)
-    return replace(
-        state, deleted=frozenset(subscription for subscription in state.deleted if subscription.topic not in parts)
-    )
+    return starts.without_deleted(state, [one for one in state.deleted if one.topic in parts])
 
 
 def answered(

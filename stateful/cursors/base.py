@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from hypothesis import strategies as st
 
-from model.operations import CreateTopic, OpenProducer, Send, SetDeduplication
+from model.operations import CreateTopic, OpenProducer, Send, SetDeduplication, Switch
 from model.subscription_operations import CreateSubscription, ReadCursor, Subscribe
 from model.vocabulary import Client, Limits, Persistence, Start, SubscriptionType
 from stateful.cursors.plan import ConsumptionPlan, PlannedConsumer
@@ -47,9 +47,11 @@ class OnSubscriptions(LockstepMachine):
         is_trimmed: bool = False,
         is_deduplicated: bool = False,
         limits: Limits | None = None,
+        has_namespace: bool = False,
     ) -> None:
-        """A topic, its producer, and its subscriptions."""
-        self.do(CreateTopic(topic=topic, persistence=persistence, is_trimmed=is_trimmed, limits=limits))
+        """A topic, in a namespace of its own or not, its producer, and its subscriptions."""
+        switch: Switch = "own-namespace-off" if has_namespace else "namespace-on"
+        self.do(CreateTopic(topic, switch, persistence=persistence, is_trimmed=is_trimmed, limits=limits))
         if is_deduplicated:
             self.do(SetDeduplication(topic=topic, scope="topic", on=True))
         self.produce_again(topic)

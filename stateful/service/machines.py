@@ -9,6 +9,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
+from model.administrator_operations import AtOnce
 from model.operations import CloseProducer, CrashProducer, OpenProducer, ReadLog, Terminate, Trim, Unload
 from model.subscription_operations import (
     Acknowledge,
@@ -25,11 +26,12 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.subscriptions.consumers import SHARED
-from model.vocabulary import Limits, SubscriptionType
+from model.vocabulary import Limits, SubscriptionType, WideScope
 from stateful.cursors.base import COUNTS, INDEXES, KINDS, TOPIC, UNANSWERED, OnSubscriptions
 from stateful.cursors.machines import NTH, SIZES
 from stateful.cursors.plan import PlannedConsumer
 from stateful.delays import DELAYS, Delays
+from stateful.service.administrators import REQUESTS, SCOPES, WIDELY, Requested, Widely
 from stateful.service.producers import STEPS, Contending
 from stateful.service.reads import READS, Asked
 
@@ -46,9 +48,17 @@ class ServiceMachine(OnSubscriptions):
     limits: Limits | None = None
     last_sends: int | None = None
     """How many sends are unanswered when the topic is terminated at last; None if it is not terminated."""
+    has_namespace = False
+    """Whether the topic has a namespace of its own."""
 
     @initialize(
-        kind=KINDS, sizes=SIZES, limits=LIMITS, nth=NTH, delays=DELAYS, last_sends=st.none() | st.just(0) | UNANSWERED
+        kind=KINDS,
+        sizes=SIZES,
+        limits=LIMITS,
+        nth=NTH,
+        delays=DELAYS,
+        last_sends=st.none() | st.just(0) | UNANSWERED,
+        has_namespace=st.booleans(),
     )
     def begin(
         self,
@@ -58,6 +68,7 @@ class ServiceMachine(OnSubscriptions):
         nth: tuple[int, ...],
         delays: Delays,
         last_sends: int | None,
+        has_namespace: bool,
     ) -> None:
         """A topic with messages, two subscriptions, and a consumer of the first one; often with limits.
 
@@ -65,9 +76,10 @@ class ServiceMachine(OnSubscriptions):
         """
         self.limits = limits
         self.last_sends = last_sends
+        self.has_namespace = has_namespace
         self.plan.delays = () if self.counts_unacknowledged else delays
         kind = kind if kind in SHARED or not self.counts_unacknowledged else "Shared"
-        self.create(TOPIC, "every-ack", (kind, "Shared"), limits=limits)
+        self.create(TOPIC, "every-ack", (kind, "Shared"), limits=limits, has_namespace=has_namespace)
         self.send_entries([1] * sum(sizes) if limits is not None else sizes)
         self.join("s0", "wire", 0)
         if self.counts_unacknowledged:
@@ -214,7 +226,7 @@ class ServiceMachine(OnSubscriptions):
         self.do(CreateSubscription(topic=TOPIC, subscription=subscription))
         self.do(DeleteSubscription(topic=TOPIC, subscription=subscription))
         self.look(subscription)
-        if not any(one.subscription == subscription for one in self.plan.consumers):
+        if not self.has_consumers(subscription):
             self.plan.kinds[subscription] = kind
             self.do(CreateSubscription(topic=TOPIC, subscription=subscription))
         self.look(subscription)
@@ -249,6 +261,49 @@ class ServiceMachine(OnSubscriptions):
         self.send_more([1])
         self.do(ReadLog(topic=TOPIC))
         self.look(subscription)
+
+    @precondition(lambda self: self.has_namespace)
+    @rule(widely=WIDELY, scope=st.none() | SCOPES, subscription=SUBSCRIPTIONS, kind=KINDS, sizes=SIZES)
+    def request_widely(
+        self, widely: Widely, scope: WideScope | None, subscription: str, kind: SubscriptionType, sizes: list[int]
+    ) -> None:
+        """An administrator requests something for the topic's namespace, which may be unloaded before that."""
+        if scope is not None:
+            self.do(Unload(topic=TOPIC, scope=scope))
+            self.plan.drop_wire()
+        request = widely(TOPIC, subscription)
+        self.do(request)
+        if scope is not None:
+            self.produce_again()
+        self.look_everywhere()
+        if isinstance(request, DeleteSubscription) and not self.has_consumers(subscription):
+            self.plan.kinds[subscription] = kind
+            self.do(CreateSubscription(topic=TOPIC, subscription=subscription))
+        self.send_more(sizes)
+
+    @rule(subscription=SUBSCRIPTIONS, first=REQUESTS, second=REQUESTS, which=INDEXES, count=COUNTS)
+    def request_at_once(self, subscription: str, first: Requested, second: Requested, which: int, count: int) -> None:
+        """Two administrators request something for one subscription; then it exists, and a consumer receives."""
+        message = self.plan.sent[which % len(self.plan.sent)]
+        both = [one(TOPIC, subscription, message) for one in (first, second)]
+        self.do(AtOnce(*both))
+        if any(isinstance(one, ResetCursor | DeleteSubscription) for one in both):
+            self.plan.drop_wire(subscription)
+        self.look(subscription)
+        if any(isinstance(one, DeleteSubscription | CreateSubscription) for one in both):
+            self.do(CreateSubscription(topic=TOPIC, subscription=subscription))
+        there = [one for one in self.plan.consumers if one.subscription == subscription]
+        consumer = there[0] if there else self.join(subscription, "wire", 0)
+        self.do(Receive(consumer=consumer.name, count=count))
+        self.look(subscription)
+
+    def has_consumers(self, subscription: str) -> bool:
+        return any(one.subscription == subscription for one in self.plan.consumers)
+
+    def look_everywhere(self) -> None:
+        """Compare the broker's stats of all subscriptions."""
+        for subscription in self.plan.kinds:
+            self.look(subscription)
 
     def teardown(self) -> None:
         """At last the topic of most examples is terminated during sends."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from model import (
+    administrator_operations,
     cluster_events,
     cluster_operations,
     events,
@@ -78,6 +79,13 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     subscription_operations.Unsubscribe("c0"),
     subscription_operations.Skip("t0", "sub", 2),
     subscription_operations.SkipAll("t0", "sub"),
+    subscription_operations.SkipAll("t0", "sub", "namespace"),
+    subscription_operations.DeleteSubscription("t0", "sub", scope="bundle"),
+    operations.Unload("t0", scope="namespace"),
+    administrator_operations.ClearBacklog("t0"),
+    administrator_operations.AtOnce(
+        subscription_operations.Skip("t0", "sub", 2), read_operations.AnalyzeBacklog("t0", "sub")
+    ),
     subscription_operations.Expire("t0", "sub", "b4"),
     subscription_operations.ResetCursor("t0", "sub", None),
     subscription_operations.ReadCursor("t0", "sub"),
@@ -235,6 +243,8 @@ OUTCOMES: tuple[AnyOutcome, ...] = (
     events.CursorReset(None),
     events.Expired(),
     events.Terminated(Position(3, 1)),
+    events.StillConnected(("s1", "c1")),
+    events.BothAnswered(events.Done(), events.Refused("409", "busy")),
     events.Trimmed((3, 7)),
     events.DueReceived(()),
     events.DueReceived(

@@ -21,6 +21,7 @@ from model.service.unexpected import Closed, ErrorAnswer, Silence
 from model.subscription_operations import Acknowledge, ReadCursor, Receive, Subscribe
 from stateful.test_service import MACHINES
 from tests.lockstep.campaigns import play, play_in_rounds
+from tests.lockstep.simulated.variants import SimulatedVariant
 from tests.lockstep.simulated.world import SimulatedPerformer
 
 SERVICE, *_ = MACHINES
@@ -151,6 +152,20 @@ def test_a_broker_that_serves_breaks_no_rule_and_all_rules_are_exercised() -> No
 def test_a_broker_that_does_not_is_found(change: Change) -> None:
     violation = found_first(SERVICE, change, examples=25)
     assert violation.rule in FOUND[change], violation.because
+
+
+@pytest.mark.parametrize("variant", ["namespace_requests_lost", "first_subscription_cleared", "later_skip_lost"])
+def test_requests_of_administrators_that_have_no_effect_are_found(variant: str) -> None:
+    campaign = play_in_rounds(
+        SERVICE,
+        partial(SimulatedPerformer, cursors=SimulatedVariant(**{variant: True})),
+        rounds=6,
+        examples=25,
+        known=frozenset(),
+        until=lambda campaign: bool(campaign.found),
+    )
+    found, *_ = campaign.found
+    assert found.violation.rule == "SERVE-11", found.violation.because
 
 
 def last_entry_lost(operation: AnyOperation, done: Performed) -> Performed:

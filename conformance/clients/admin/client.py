@@ -110,6 +110,24 @@ class Admin:
         """Unload a topic; the next look-up loads it again."""
         self._http.request("PUT", f"{topic_path(topic)}/unload")
 
+    def unload_whole(self, place: str) -> None:
+        """Unload a namespace, or a bundle: ``tenant/namespace/bundle``."""
+        self._http.request("PUT", f"namespaces/{place}/unload")
+
+    def clear_backlog(self, place: str, subscription: str | None = None) -> None:
+        """Acknowledge the backlog of one or all subscriptions of a namespace, or of a bundle."""
+        below = "" if subscription is None else f"/{quote(subscription, safe='')}"
+        self._http.request("POST", f"namespaces/{place}/clearBacklog{below}")
+
+    def unsubscribe(self, place: str, subscription: str) -> None:
+        """Delete a subscription of all topics of a namespace, or of a bundle; an error while it has consumers."""
+        self._http.request("POST", f"namespaces/{place}/unsubscribe/{quote(subscription, safe='')}")
+
+    def bundle(self, topic: str) -> str:
+        """The bundle of a topic, as paths have it below the namespace."""
+        answer = self._http.request("GET", f"../../lookup/v2/topic/{topic_path(topic)}/bundle")
+        return answer.data.decode().strip().strip('"')
+
     def unload_namespace(self, namespace: str, *, to: str | None = None) -> None:
         """Unload a namespace of one bundle; ``to``: the destination broker, by its name in this release."""
         query = None if to is None else {"destinationBroker": to}

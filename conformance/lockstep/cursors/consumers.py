@@ -16,7 +16,7 @@ from conformance.clients.outcomes import ConnectionLost, NoAnswer
 from conformance.clients.security.service import Service
 from conformance.clients.wire.consumer import Excess, KeyShared, PartOfBatch, WireDelivery
 from conformance.lockstep.cursors.batch_acknowledger import BatchAcknowledger
-from conformance.lockstep.positions import Positions
+from conformance.lockstep.positions import MessagePosition, Positions
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
 from conformance.lockstep.settings.traits import Traits
 from conformance.proxy.proxy import Proxy
@@ -393,3 +393,15 @@ def chosen(member: Member, nth: Collection[int]) -> list[Delivery]:
     """The consumer's received messages by number, modulo their count, each once, in this order."""
     count = len(member.received)
     return [member.received[number] for number in dict.fromkeys(n % count for n in nth)] if count else []
+
+
+def part_of(found: list[MessagePosition], *, cumulative: bool) -> Position | PartOfBatch:
+    """The part of one entry that an ack of these messages acknowledges."""
+    size = found[0].batch_size
+    acknowledged = {one.batch_index for one in found}
+    if cumulative:
+        acknowledged = set(range(max(acknowledged) + 1))
+    left = frozenset(range(size)) - acknowledged
+    if not left:
+        return found[0].position
+    return PartOfBatch(position=found[0].position, batch_size=size, still_unacknowledged=left)

@@ -61,6 +61,11 @@ class Members:
             if member.subscription == subscription and topic in self.parts(member.topic)
         }
 
+    def subscriptions(self, topic: str) -> tuple[str, ...]:
+        """The subscriptions of a topic that have consumers."""
+        there = (member.subscription for member in self._there.values() if topic in self.parts(member.topic))
+        return tuple(dict.fromkeys(there))
+
     def parts(self, topic: str) -> tuple[str, ...]:
         """The topics with cursors: a topic's partitions, or itself."""
         return self._partitions.get(topic, (topic,))
@@ -238,6 +243,11 @@ class Members:
         for consumer, member in self._there.items():
             if isinstance(member, WireMember) and member.proxy is None and member.why_closed is not None:
                 yield consumer, member.topic, member.why_closed
+
+    def connected_to(self, topic: str) -> tuple[str, ...]:
+        """The wire client's consumers that are connected to a topic."""
+        there = self._there.items()
+        return tuple(name for name, one in there if isinstance(one, WireMember) and one.is_open and one.topic == topic)
 
     def excesses(self) -> Iterator[tuple[str, str, Excess]]:
         """What the wire client's consumers were sent beyond their permits since the last call: name, topic, excess."""

@@ -13,10 +13,11 @@ from typing import Final, assert_never
 from conformance.clients.admin.stored_log import stored_positions
 from conformance.clients.driver.connect import connect
 from conformance.clients.outcomes import ServerRefused
-from conformance.clients.wire.consumer import Excess, PartOfBatch
+from conformance.clients.wire.consumer import Excess
 from conformance.lockstep.cursors.admin import CursorAdmin
+from conformance.lockstep.cursors.administrators import Administrators
 from conformance.lockstep.cursors.backoff import LATEST_S, fail_often
-from conformance.lockstep.cursors.consumers import IN_ORDER, Member, WireMember, chosen
+from conformance.lockstep.cursors.consumers import IN_ORDER, Member, WireMember, chosen, part_of
 from conformance.lockstep.cursors.expiry import Expiry
 from conformance.lockstep.cursors.key_shared import KeyShares
 from conformance.lockstep.cursors.members import Members, receive
@@ -30,6 +31,7 @@ from conformance.lockstep.positions import MessagePosition, Positions
 from conformance.lockstep.settings.traits import MANY
 from conformance.lockstep.world import World
 from conformance.wait import Deadline
+from model.administrator_operations import AdministratorRequest, AtOnce, ClearBacklog
 from model.events import (
     Acknowledged,
     AllReceived,
@@ -98,6 +100,7 @@ class Cursors:
         self.keys = KeyShares(world, self._topics, self._members, positions)
         self._persisted = PersistedStates(world.admin, flush_interval_s=world.flush_interval_s)
         self.readers = Readers(world, self._topics, self._members, positions)
+        self._administrators = Administrators(world, self._members, self._persisted, self.keys, positions)
         self.expiry = Expiry(world, self._topics, self._members, self._persisted, self.keys)
 
     def add_partitioned(self, name: str, topic: str, partitions: tuple[str, ...]) -> None:
@@ -118,6 +121,9 @@ class Cursors:
         """The consumers that the broker has closed: name, real topic, reason."""
         return self._members.closed()
 
+    def connected_to(self, topic: str) -> tuple[str, ...]:
+        return self._members.connected_to(topic)
+
     def excesses(self) -> Iterator[tuple[str, str, Excess]]:
         return self._members.excesses()
 
@@ -131,13 +137,13 @@ class Cursors:
         self._persisted.reloaded(topic)
         self.readers.reloaded(topic)
 
-    def perform(self, operation: CursorOperation) -> AnyOutcome:
+    def perform(self, operation: CursorOperation | AdministratorRequest) -> AnyOutcome:
         outcome = self._perform(operation)
         if isinstance(outcome, Starved):
             self._world.assert_alive()
         return outcome
 
-    def _perform(self, operation: CursorOperation) -> AnyOutcome:
+    def _perform(self, operation: CursorOperation | AdministratorRequest) -> AnyOutcome:
         match operation:
             case Subscribe():
                 return self._subscribe(operation)
@@ -169,22 +175,24 @@ class Cursors:
 
     def _on_topic(
         self,
-        operation: CreateSubscription | CursorRequest | NackRepeatedly | Terminate | Trim,
+        operation: CreateSubscription | CursorRequest | AdministratorRequest | NackRepeatedly | Terminate | Trim,
         topic: str,
     ) -> AnyOutcome:
         match operation:
             case CreateSubscription():
                 return self._create(operation, topic)
-            case DeleteSubscription():
+            case DeleteSubscription(scope="topic"):
                 return self._delete(operation, topic)
             case Skip(subscription=subscription):
                 self._persisted.changing(topic, subscription)
                 self.keys.administered(topic, subscription)
                 return self._uncounted(topic, subscription, self._admin.skip(operation, topic))
-            case SkipAll(subscription=subscription):
+            case SkipAll(subscription=subscription, scope="topic"):
                 self._persisted.changing(topic, subscription)
                 self.keys.administered(topic, subscription)
                 return self._uncounted(topic, subscription, self._admin.skip_all(topic, subscription))
+            case DeleteSubscription() | SkipAll() | ClearBacklog() | AtOnce():
+                return self._administrators.perform(operation, topic)
             case Expire():
                 return self._expire(operation, topic)
             case ResetCursor():
@@ -329,7 +337,7 @@ class Cursors:
         entries: dict[Position, list[MessagePosition]] = {}
         for found in known.values():
             entries.setdefault(found.position, []).append(found)
-        parts = [_part(found, cumulative=operation.cumulative) for found in entries.values()]
+        parts = [part_of(found, cumulative=operation.cumulative) for found in entries.values()]
         if not self._world.traits.acknowledges_parts:
             parts = [part for part in parts if isinstance(part, Position)]
         if parts:
@@ -486,15 +494,3 @@ class Cursors:
     def close(self) -> None:
         self._members.cut_all()
         self.readers.cut_all()
-
-
-def _part(found: list[MessagePosition], *, cumulative: bool) -> Position | PartOfBatch:
-    """The part of one entry that an ack of these messages acknowledges."""
-    size = found[0].batch_size
-    acknowledged = {one.batch_index for one in found}
-    if cumulative:
-        acknowledged = set(range(max(acknowledged) + 1))
-    left = frozenset(range(size)) - acknowledged
-    if not left:
-        return found[0].position
-    return PartOfBatch(position=found[0].position, batch_size=size, still_unacknowledged=left)

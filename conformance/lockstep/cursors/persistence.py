@@ -62,6 +62,11 @@ class PersistedStates:
         if topic in self._persisted_per_s and (cursor := self._cursor(topic, subscription)) is not None:
             self._note(topic, subscription, cursor)
 
+    def all_changing(self, topic: str) -> None:
+        """The same for all cursors of a topic."""
+        for subscription in self._admin.internal_stats(topic).cursors if topic in self._persisted_per_s else ():
+            self.changing(topic, subscription)
+
     def _note(self, topic: str, subscription: str, cursor: CursorStats) -> _Before | None:
         """Note the cursor, and return it as it was before the last operation that changed it."""
         place, now_s = (topic, subscription), time.monotonic()

@@ -9,10 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from conformance.report.sentences import deployment, expiry, key_shared, network, producers, readers, reads, replication
-from conformance.report.sentences.consumption import action
+from conformance.report.sentences import (
+    deployment,
+    expiry,
+    key_shared,
+    network,
+    producers,
+    readers,
+    reads,
+    replication,
+)
+from conformance.report.sentences.consumption import action, requested
 from conformance.report.sentences.lists import count, joined, times
-from conformance.report.sentences.participants import BROKER, CLIENTS, SUITE, Participants, at_cluster
+from conformance.report.sentences.participants import BROKER, CLIENTS, SUITE, Participants, at_cluster, of_topic
+from model.administrator_operations import AdministratorRequest
 from model.cluster_operations import HOME, ReplicationOperation
 from model.expiry_operations import ExpiryRequest
 from model.failpoints import FAILPOINTS
@@ -86,6 +96,8 @@ def actor_and_action(operation: AnyOperation, participants: Participants) -> tup
         return SUITE, "the suite", expiry.action(operation)
     if isinstance(operation, ReaderOperation):
         return operation.reader, f"reader {operation.reader}", readers.action(operation)
+    if isinstance(operation, AdministratorRequest):
+        return SUITE, "the suite", requested(operation)
     match operation:
         case OpenProducer(session=session) | CloseProducer(session=session) | CrashProducer(session=session):
             return session, participants.producer(session), _action_of_producer(operation)
@@ -238,8 +250,8 @@ def _at(point: Point) -> str:
 
 def _done_to_broker(operation: Unload | Restart | Kill | SetFailpoint | ClearFailpoints) -> str:
     match operation:
-        case Unload(topic=topic, classic=classic):
-            return f"unloads topic {topic}; the next look-up reloads it{_implemented(classic)}"
+        case Unload(topic=topic, classic=classic, scope=scope):
+            return f"unloads {of_topic(topic, scope)}; the next look-up reloads it{_implemented(classic)}"
         case Restart(deduplication=None):
             return "restarts gracefully on the same data"
         case Restart(deduplication=on):

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from conformance.report.sentences import reads
 from conformance.report.sentences.lists import count, joined, times
 from conformance.report.sentences.network import in_words
-from conformance.report.sentences.participants import CLIENTS, SUITE, Participants
+from conformance.report.sentences.participants import CLIENTS, SUITE, Participants, of_topic
+from model.administrator_operations import AdministratorRequest, AtOnce, ClearBacklog, Concurrent
 from model.events import (
     Acknowledged,
     AllReceived,
@@ -33,6 +35,7 @@ from model.events import (
     Trimmed,
 )
 from model.operations import CursorOperation, Terminate, Trim
+from model.read_operations import AnalyzeBacklog
 from model.subscription_operations import (
     AckById,
     Acknowledge,
@@ -160,7 +163,8 @@ def _beginning(start: Start) -> str:
 
 
 def _asked_of_cursor(operation: CreateSubscription | CursorRequest) -> str:
-    cursor = f"subscription {operation.subscription} of topic {operation.topic}"
+    scope = operation.scope if isinstance(operation, DeleteSubscription | SkipAll) else "topic"
+    cursor = f"subscription {operation.subscription} of {of_topic(operation.topic, scope)}"
     match operation:
         case CreateSubscription(at=str(message)):
             return f"creates {cursor}, at {message}"
@@ -194,6 +198,21 @@ def _asked_of_cursor(operation: CreateSubscription | CursorRequest) -> str:
             return f"waits until the state of {cursor} is persisted"
         case _:
             assert_never(operation)
+
+
+def requested(operation: AdministratorRequest) -> str:
+    """What administrators request for a namespace, or two of them at once, as the rest of a sentence."""
+    match operation:
+        case ClearBacklog(topic=topic, scope=scope):
+            return f"clears the backlog of all subscriptions of {of_topic(topic, scope)}"
+        case AtOnce(first=first, second=second):
+            return f"{_one_of_two(first)}, and at the same time {_one_of_two(second)}"
+        case _:
+            assert_never(operation)
+
+
+def _one_of_two(request: Concurrent) -> str:
+    return reads.action(request) if isinstance(request, AnalyzeBacklog) else _asked_of_cursor(request)
 
 
 def _asks_again(nth: tuple[int, ...] | None) -> str:

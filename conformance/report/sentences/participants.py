@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from model.operations import AnyOperation, OpenProducer
 from model.subscription_operations import Subscribe
+from model.vocabulary import RequestScope
 
 BROKER = "broker"
 """The actor of operations on the broker itself, or on a topic inside it."""
@@ -20,6 +22,19 @@ CLIENTS = {"wire": "wire client", "official": "pulsar-client"}
 def client_of(operation: OpenProducer | Subscribe) -> str:
     """The client of a producer or consumer."""
     return operation.library or CLIENTS[operation.client]
+
+
+def of_topic(topic: str, scope: RequestScope) -> str:
+    """What a request of an administrator is for."""
+    match scope:
+        case "topic":
+            return f"topic {topic}"
+        case "namespace":
+            return f"the namespace of topic {topic}"
+        case "bundle":
+            return f"the bundle of topic {topic}"
+        case _:
+            assert_never(scope)
 
 
 def at_cluster(cluster: str | None) -> str:

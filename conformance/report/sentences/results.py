@@ -27,6 +27,7 @@ from model.events import (
     Abandoned,
     AnyOutcome,
     BookiesLeft,
+    BothAnswered,
     ChunkRate,
     Cleared,
     Confirmed,
@@ -55,6 +56,7 @@ from model.events import (
     SourceEnded,
     SourceStarted,
     Starved,
+    StillConnected,
     Stored,
     Stuck,
     TakenOver,
@@ -171,6 +173,8 @@ def _plain(outcome: AnyOutcome) -> str:
         return expiry.outcome_in_words(outcome)
     if isinstance(outcome, ReaderOutcome):
         return readers.outcome_in_words(outcome)
+    if isinstance(outcome, StillConnected | BothAnswered):
+        return _of_administrators(outcome)
     if isinstance(outcome, TakenOver | Thawed | BookiesLeft):
         return deployment.outcome_in_words(outcome)
     match outcome:
@@ -223,6 +227,12 @@ def _plain(outcome: AnyOutcome) -> str:
             return _of_application(outcome)
         case _:
             assert_never(outcome)
+
+
+def _of_administrators(outcome: StillConnected | BothAnswered) -> str:
+    if isinstance(outcome, StillConnected):
+        return f"{joined(outcome.actors)} stay connected"
+    return f"first: {_plain(outcome.first) or 'done'}; second: {_plain(outcome.second) or 'done'}"
 
 
 def _opened(last: int | None) -> str:

@@ -12,6 +12,7 @@ from model.example.step import Step
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.subscription_operations import CreateSubscription, PeekMessage, ReadCursor
+from model.subscriptions import starts
 from model.subscriptions.administration import newly_created
 from model.vocabulary import SubscriptionId
 
@@ -63,5 +64,5 @@ def _there_again(state: Example, peek: PeekMessage, step: Step) -> Example:
     """The subscription begins at the earliest message."""
     subscription = SubscriptionId(peek.topic, peek.subscription)
     create = CreateSubscription(peek.topic, peek.subscription, "earliest")
-    without = replace(state.consumption, deleted=state.consumption.deleted - {subscription})
+    without = starts.without_deleted(state.consumption, [subscription])
     return replace(state, consumption=newly_created(without, subscription, create, Done(), step.at))

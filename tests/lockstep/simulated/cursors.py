@@ -8,6 +8,7 @@ from typing import assert_never
 
 import msgspec
 
+from model.administrator_operations import AdministratorRequest, AtOnce, ClearBacklog, Concurrent
 from model.cursors import reference
 from model.cursors.acked import Acked, everything
 from model.cursors.log import TopicLog
@@ -35,7 +36,7 @@ from model.events import (
 from model.key_shared.variants import DOCUMENT, KeysVariant
 from model.log import EARLIEST, Ledgers, Position
 from model.operations import CursorOperation, Terminate, Trim
-from model.read_operations import BacklogAnalyzed
+from model.read_operations import AnalyzeBacklog, BacklogAnalyzed
 from model.subscription_operations import (
     AckById,
     Acknowledge,
@@ -64,6 +65,7 @@ from model.subscription_operations import (
 )
 from model.subscriptions import backoff
 from model.vocabulary import IN_ORDER, PERSISTED_PER_S, Persistence, Start, SubscriptionType
+from tests.lockstep.simulated.administrators import SimulatedAdministrators
 from tests.lockstep.simulated.broker import LEDGER_ROOM
 from tests.lockstep.simulated.consumers import (
     Consumer,
@@ -126,6 +128,7 @@ class SimulatedCursors:
         self.expiry = SimulatedExpiry(
             chance, clock, variant, self._subscriptions, self._dispatcher.released, self.readers
         )
+        self._administrators = SimulatedAdministrators(chance, variant, self._subscriptions, self._by_administrator)
         self._network = SimulatedNetwork(
             chance,
             self._dispatcher,
@@ -217,10 +220,18 @@ class SimulatedCursors:
 
     # ----------------------------------------------------------------------------------------------------- operations
 
-    def perform(self, operation: CursorOperation) -> AnyOutcome:
+    def perform(self, operation: CursorOperation | AdministratorRequest) -> AnyOutcome:
         """Perform one operation, and return its outcome."""
         self._drift()
+        if self._administrators.is_lost(operation):
+            return Done()
         match operation:
+            case ClearBacklog() | AtOnce() if operation.topic not in self._logs:
+                return Skipped("there is no such topic")
+            case AtOnce(first, second) if not (self._is_known(first) and self._is_known(second)):
+                return NO_MESSAGE
+            case ClearBacklog() | AtOnce():
+                return self._administrators.perform(operation)
             case Subscribe():
                 return self._subscribe(operation)
             case CloseConsumer(name) | CrashConsumer(name) | Receive(name) | Acknowledge(name) | AckById(name):
@@ -240,6 +251,16 @@ class SimulatedCursors:
                 return Skipped("there is no such topic")
             case _:
                 return self._on_topic(operation)
+
+    def _is_known(self, request: Concurrent) -> bool:
+        """Whether the message that it names is known, if any."""
+        named = request.to if isinstance(request, ResetCursor) else None
+        return named is None or self._logs[request.topic].find(str(named)) is not None
+
+    def _by_administrator(self, request: Concurrent) -> AnyOutcome:
+        if isinstance(request, AnalyzeBacklog):
+            return self.analyze(request.topic, request.subscription)
+        return self._on_topic(request)
 
     def analyze(self, topic: str, name: str) -> AnyOutcome:
         """The entries and messages of a subscription's backlog."""

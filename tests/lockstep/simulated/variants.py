@@ -50,6 +50,12 @@ class SimulatedVariant(CursorVariant, frozen=True, kw_only=True):
     key_shared_policies_mixed: bool = False
     name_in_use_refused: bool = False
     """A Key_Shared consumer is refused if another one has its name."""
+    namespace_requests_lost: bool = False
+    """A request for a namespace is answered, and has no effect."""
+    first_subscription_cleared: bool = False
+    """A request to clear the backlogs of a namespace clears that of one subscription."""
+    later_skip_lost: bool = False
+    """Of two requests at once, the later one is answered, and has no effect if it is a skip."""
     unacked_hidden_by_client: bool = False
     """Where a client filters redelivered messages, it filters one as well that its application did not acknowledge."""
 

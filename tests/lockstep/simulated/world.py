@@ -10,11 +10,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, assert_never
+from typing import Final, Literal, assert_never
 
 import msgspec
 
 from conformance.lockstep.performer import Performed
+from model.administrator_operations import AdministratorRequest, ClearBacklog
 from model.cluster_operations import HOME, LinkOperation, ReplicationOperation
 from model.deduplication.answers import could_be_for
 from model.deduplication.producer_state import NONE
@@ -83,7 +84,7 @@ from model.producer_operations import Activated, AwaitProducers, ProducersRead, 
 from model.read_operations import AnalyzeBacklog, ReadRequest
 from model.reader_operations import ReaderOperation
 from model.service.unexpected import Closed
-from model.subscription_operations import KeyOperation, ReceiveAll
+from model.subscription_operations import DeleteSubscription, KeyOperation, ReceiveAll, SkipAll
 from model.vocabulary import Client, Entry, Persistence, SnapshotSchedule, partition_name
 from tests.lockstep.simulated.broker import Connection, SimulatedBroker
 from tests.lockstep.simulated.contenders import SimulatedAccess
@@ -127,6 +128,10 @@ class Session:
     sends: list[Sequence[Entry]] = field(default_factory=list)
     is_reported: bool = False
     """Its closing was reported."""
+
+
+WIDE: Final = (Unload, SkipAll, DeleteSubscription, ClearBacklog)
+"""Requests that may be for a namespace."""
 
 
 @dataclass(slots=True)
@@ -219,7 +224,9 @@ class SimulatedPerformer:
             self.broker.terminate(operation.topic)
             ended = self.broker.topic(operation.topic)
             self._cursors.learn(operation.topic, ended.log, ended.ledgers)
-        if isinstance(operation, CursorOperation):
+        if self._is_for_shared_namespace(operation):
+            return Performed(Skipped("the topic shares its namespace"))
+        if isinstance(operation, CursorOperation | AdministratorRequest):
             late = self._collect(list(self._sessions))
             return Performed(self._cursors.perform(operation), late)
         if isinstance(operation, OpenProducer | Send | CloseProducer | CrashProducer) and (
@@ -264,6 +271,13 @@ class SimulatedPerformer:
                 return Performed(Skipped("there is no such topic"))
             case _:
                 return self._on_topic(operation)
+
+    def _is_for_shared_namespace(self, operation: AnyOperation) -> bool:
+        """Whether a request is for the namespace of a topic that shares it."""
+        policies = self._policies.get(operation.topic or "")
+        default = "namespace" if isinstance(operation, ClearBacklog) else "topic"
+        scope = getattr(operation, "scope", default) if isinstance(operation, WIDE) else "topic"
+        return scope != "topic" and policies is not None and not policies.has_own_namespace
 
     def _read(self, operation: ReadRequest) -> AnyOutcome:
         if operation.topic not in self._cursors.topics:
@@ -364,7 +378,7 @@ class SimulatedPerformer:
         partitions = [partition_name(operation.topic, number) for number in range(operation.partitions)]
         for name in partitions or [operation.topic]:
             self.broker.create(name, deduplication=False, has_policy=False, has_markers=has_markers)
-            self._policies[name] = Policies(has_own_namespace=False)
+            self._policies[name] = Policies(has_own_namespace=operation.deduplication.startswith("own-"))
         room = self.broker.snapshot_room
         created = self._cursors.create(
             operation.topic,
