@@ -72,13 +72,14 @@ def _delivered(state: Chunking, subscription_id: SubscriptionId, before: ChunkSu
     consumer = state.consumers[name]
     if (unasked := _acknowledged_unasked(consumer, before, traffic)) is not None:
         return unasked
-    compared = deliveries.compared(name, consumer, traffic.received, _digests(state.topics[subscription_id.topic]))
+    compared = deliveries.compared(name, consumer, traffic.received)
     if isinstance(compared, Broken):
         return compared
     after, pairs = compared
     exercised = tuple(sorted({*consumer.client.rules, *_exercised_by(after, pairs)}))
     ordered = _in_order(state.with_consumer(name, after), subscription_id, name, pairs)
-    return Allowed(None, exercised).then(lambda _: ordered)
+    payloads = deliveries.have_payloads(name, pairs, _digests(state.topics[subscription_id.topic]))
+    return Allowed(None, exercised).then(lambda _: payloads).then(lambda _: ordered)
 
 
 @carries("CHUNK-08")

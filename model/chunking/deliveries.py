@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from model.chunking import assembly
 from model.chunking.assembly import BufferEffect, Buffers
-from model.chunking.evidence import ByClient
+from model.chunking.evidence import ByClient, PayloadDiffers
 from model.chunking.state import AssembledMessage, ChunkClient, TrackedConsumer
 from model.chunking.stored_chunks import chunk_of
 from model.chunking.variants import DOCUMENT, ChunksVariant
-from model.judgement import Broken, overdue
+from model.judgement import HOLDS, Allowed, Broken, in_turn, overdue
 from model.log import Position
 from model.rules.catalogue import carries
 from model.traffic import CommandAck, CommandMessage, CommandRedeliver, CommandSubscribe, ConsumerCommand, Delivery
@@ -160,22 +161,35 @@ def _maybe_later(
 
 @carries("CHUNK-04", "CHUNK-05", "CHUNK-06", "CHUNK-08", "CHUNK-09")
 def compared(
-    name: str, consumer: TrackedConsumer, given: Sequence[Delivery], digests: Digests
+    name: str, consumer: TrackedConsumer, given: Sequence[Delivery]
 ) -> tuple[TrackedConsumer, list[tuple[Delivery, AssembledMessage]]] | Broken:
     """The consumer after these deliveries to its application, with the messages, or the broken rule."""
     client = consumer.client
     pairs = explained(client, given)
     if pairs is None:
         return replace(_diagnose(name, client, given), evidence=ByClient(name))
-    for one, message in pairs:
-        wanted = digests.get((message.producer, message.sequence_id))
-        if wanted is not None and one.digest != wanted:
-            what = (
-                f"the client of {name} delivered message {message.sequence_id} of {message.producer} at {one.position}"
-            )
-            return _by_client("CHUNK-04", f"{what} with {one.size_bytes} bytes that differ from those sent")
     unacknowledged = (*consumer.unacknowledged, *pairs)
     return replace(consumer, client=settled(client, given), unacknowledged=unacknowledged), pairs
+
+
+def have_payloads(
+    name: str, pairs: Iterable[tuple[Delivery, AssembledMessage]], digests: Digests
+) -> Allowed[None] | Broken:
+    """What a client delivered is what was sent."""
+    return in_turn(None, [partial(_has_payload, name=name, pair=pair, digests=digests) for pair in pairs])
+
+
+@carries("CHUNK-04")
+def _has_payload(
+    _: None, name: str, pair: tuple[Delivery, AssembledMessage], digests: Digests
+) -> Allowed[None] | Broken:
+    one, message = pair
+    wanted = digests.get((message.producer, message.sequence_id))
+    if wanted is None or one.digest == wanted:
+        return HOLDS
+    what = f"the client of {name} delivered message {message.sequence_id} of {message.producer} at {one.position}"
+    broken = _by_client("CHUNK-04", f"{what} with {one.size_bytes} bytes that differ from those sent")
+    return replace(broken, evidence=PayloadDiffers(name, one, message)).passing_to(None)
 
 
 def _diagnose(name: str, client: ChunkClient, given: Sequence[Delivery]) -> Broken:

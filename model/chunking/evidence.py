@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from model.chunking.state import AssembledMessage, Chunking, ChunkTopic, SentMessage, TrackedConsumer
 from model.log import Position
-from model.traffic import LoggedPart
+from model.traffic import Delivery, LoggedPart
 from model.vocabulary import SubscriptionId
 
 
@@ -73,6 +73,15 @@ class ByClient:
 
     consumer: str
     acknowledged: frozenset[Position] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadDiffers:
+    """The client of a consumer delivered a message with another payload than the one that was sent."""
+
+    consumer: str
+    delivery: Delivery
+    message: AssembledMessage
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,9 +192,9 @@ def library_in(state: Example, step: Step, broken: Broken | None = None) -> str 
     return libraries.pop() if len(libraries) == 1 else None
 
 
-def is_by(state: Example, step: Step, client: str) -> bool:
-    """Whether a step is one of a released client of this name, such as ``go``."""
-    return (library_in(state, step) or "").partition(":")[0] == client
+def is_by(state: Example, step: Step, client: str, broken: Broken | None = None) -> bool:
+    """Whether a step, or what it breaks, is of a released client of this name, such as ``go``."""
+    return (library_in(state, step, broken) or "").partition(":")[0] == client
 
 
 def by_java(step: Step) -> Step:

@@ -7,7 +7,16 @@ from dataclasses import replace
 import pytest
 
 from model.chunking import dispatch, producers, sends, stored_chunks
-from model.chunking.deliveries import BUFFERS_SURVIVE, CLIENTS, REPEATED_DISCARDS, compared, fresh, is_explained, met
+from model.chunking.deliveries import (
+    BUFFERS_SURVIVE,
+    CLIENTS,
+    REPEATED_DISCARDS,
+    compared,
+    fresh,
+    have_payloads,
+    is_explained,
+    met,
+)
 from model.chunking.state import (
     Chunking,
     ChunkingProducer,
@@ -235,9 +244,10 @@ def received(passed: tuple[ConsumerCommand, ...], got: str, *, pending: int = 0)
     """The first client that explains what was received, given what was sent, or the rule that is broken."""
     clients = [met(fresh(pending=pending, acks_discarded=False, variant=one), passed) for one in CLIENTS]
     explaining = [client.variant for client in clients if is_explained(client, given(got))]
-    found = compared("c", replace(consumer(), client=clients[0]), given(got), digests("abcx"))
+    found = compared("c", replace(consumer(), client=clients[0]), given(got))
     if not isinstance(found, Broken):
-        return DOCUMENT
+        payloads = have_payloads("c", found[1], digests("abcx"))
+        return payloads.rule if isinstance(payloads, Broken) else DOCUMENT
     return explaining[0] if explaining and found.evidence is not None else found.rule
 
 
