@@ -155,6 +155,17 @@ def has_requested(state: Example, step: Step, name: str) -> bool:
     return any(_last_request(one) is not None for one in every)
 
 
+def last_chunks_discarded(state: Example, step: Step, name: str) -> int:
+    """How many last chunks a consumer was sent since it subscribed or reconnected, of messages that its application did
+    not receive."""
+    passed = _own(step, name)
+    steps = [step, *(past.step for past in _since_subscribed(state, passed, name))]
+    every = [one for each in steps for one in _own(each, name)]
+    given = {one.position for each in steps for traffic in traffic_in(each, [name]) for one in traffic.received}
+    sent = [one for one in every if isinstance(one, CommandMessage) and one.part.is_chunk and one.part.is_last]
+    return sum(one.position not in given for one in sent)
+
+
 def _own(step: Step, name: str) -> list[ConsumerCommand]:
     return [one for traffic in traffic_in(step, [name]) for one in traffic.commands]
 
