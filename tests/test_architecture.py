@@ -31,6 +31,7 @@ LARGE = {
     "model": "the operations, the outcomes and the judgement, beside a package for each document",
     "model/deviations/chunking": "a file for each deviation",
     "model/deviations/cursors": "a file for each deviation",
+    "model/deviations/deduplication": "a file for each deviation",
     "model/deviations/key_shared": "a file for each deviation",
     "model/deviations/replication": "a file for each deviation",
     "model/deviations/service": "a file for each deviation",

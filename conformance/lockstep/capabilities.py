@@ -18,8 +18,8 @@ from typing import Final, Literal, Protocol, assert_never
 from conformance.clients.driver.connect import ClientInfo, client_info, client_infos, libraries
 from conformance.clients.driver.protocol import Feature
 from conformance.clients.names import PULSAR_CLIENT
+from conformance.lockstep.settings.client_features import without
 from conformance.tenancy.cluster_settings import CLASSIC
-from model.events import Skipped
 from model.operations import (
     AnyOperation,
     Consume,
@@ -34,7 +34,7 @@ from model.operations import (
 from model.read_operations import AnalyzeBacklog, ExamineMessage, FindByTime, ReadMessage
 from model.rules.catalogue import CATALOGUE
 from model.rules.rule import Decided
-from model.subscription_operations import Acknowledge, Expire, Nack, NackRepeatedly, ResetCursor, Seek, Subscribe
+from model.subscription_operations import Expire, NackRepeatedly, ResetCursor, Seek, Subscribe
 from model.subscriptions.due import OF_DRAINING
 
 LARGEST_ENTRIES: Final = 100
@@ -425,11 +425,7 @@ class Capabilities:
 def _why_not_by(client: ClientInfo, operation: AnyOperation) -> str | None:
     """Why a client cannot perform an operation; None if it can."""
     asked = (one.asks.name for one in REQUIREMENTS if isinstance(one.asks, ClientFeature) and one.needs(operation))
-    return next((_without(client, feature) for feature in asked if feature not in client.features), None)
-
-
-def _without(client: ClientInfo, feature: Feature) -> str:
-    return f"{client.name} {client.version} does not have {feature}"
+    return next((without(client, feature) for feature in asked if feature not in client.features), None)
 
 
 def _why_missing(question: Question, broker: BrokerTraits) -> str | None:
@@ -462,7 +458,7 @@ def _why_missing(question: Question, broker: BrokerTraits) -> str | None:
             return None if broker.can_fail_power else needed
         case ClientFeature(name):
             clients = client_infos()
-            return None if any(name in one.features for one in clients) else _without(clients[0], name)
+            return None if any(name in one.features for one in clients) else without(clients[0], name)
         case ClientInProcess():
             clients = client_infos()
             first = f"{clients[0].name} {clients[0].version}"
@@ -493,15 +489,3 @@ def _why_no_dispatcher(kind: Literal["draining", "classic"], broker: BrokerTrait
     if broker.runtime is None:
         return f"the topics of this cluster have no {implementation}, and the role may not read its settings"
     return f"this release has no {implementation}"
-
-
-def lacking(operation: Acknowledge | Nack, library: str | None) -> Skipped | None:
-    """Why a client cannot perform it; None if it can."""
-    feature: Feature | None
-    match operation:
-        case Acknowledge(cumulative=is_cumulative):
-            feature = "cumulative-ack" if is_cumulative else None
-        case Nack(nth=nth):
-            feature = "redeliver" if nth is None else "nack"
-    client = client_info(library)
-    return None if feature is None or feature in client.features else Skipped(_without(client, feature))

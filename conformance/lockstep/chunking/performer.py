@@ -21,9 +21,9 @@ from conformance.clients.admin.stored_log import last_stored
 from conformance.clients.outcomes import ServerRefused
 from conformance.clients.security.service import Service
 from conformance.clients.wire import read_log as logs
-from conformance.lockstep.capabilities import lacking
 from conformance.lockstep.chunking.consumers import ChunkConsumer
 from conformance.lockstep.chunking.producers import CraftingSession, WatchedSession
+from conformance.lockstep.settings.client_features import lacking
 from conformance.lockstep.world import World
 from conformance.wait import Deadline, Patience, wait_until
 from model.chunking import dispatch

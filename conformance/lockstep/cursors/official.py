@@ -13,11 +13,11 @@ from typing import Final
 from conformance.clients.driver.interface import OfficialDelivery
 from conformance.clients.handles import OfficialConsumerHandle, SubscriptionConfig, aborted_on_error
 from conformance.clients.security.service import Service
-from conformance.lockstep.capabilities import lacking
 from conformance.lockstep.cursors.batch_acknowledger import BatchAcknowledger
 from conformance.lockstep.cursors.consumers import IN_ORDER
 from conformance.lockstep.positions import Positions
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
+from conformance.lockstep.settings.client_features import lacking
 from conformance.lockstep.settings.traits import Traits
 from conformance.proxy.proxy import Proxy
 from model.events import Acknowledged, Delivery, Skipped
