@@ -15,18 +15,19 @@ import numpy as np
 import pyarrow as pa
 
 from conformance.history.parquet import REQUIRED, SCHEMA
-from conformance.history.recorded import Kind
 from conformance.pipeline.explanations import deviation_of, explanations_of
 from conformance.pipeline.files.compacted_files import Damaged, OpenedFile
 from conformance.pipeline.invariants.catalogue import INVARIANTS, AnyInvariant
 from conformance.pipeline.invariants.clusters import Replicated, with_clusters
 from conformance.pipeline.memory import ran_out_in_worker
-from conformance.pipeline.samples import Sample
+from conformance.pipeline.samples import OF_A_PATH_AT_MOST, Sample
 from conformance.pipeline.topic import (
     BACKWARDS,
+    UNKNOWN_TIME,
     UNKNOWN_WORD,
     Case,
     Evidence,
+    Ints,
     OutOfMemory,
     TopicEvents,
     VerificationSetting,
@@ -37,13 +38,14 @@ from conformance.pipeline.topic import (
 NEEDED = [name for name in SCHEMA.names if name not in {"highest_sequence_id", "redeliveries"}]
 """The columns that invariants use, or that explain a case; the others are not read."""
 
-READINGS = frozenset({Kind.LOG, Kind.LOG_END, Kind.CURSOR, Kind.PASSED_ON, Kind.DRAINED})
-"""Events that show a state, which may be much older than they are."""
-
 NO_FAULT = "none"
 
 SHOWN_AT_MOST = 100
 """How many cases a partition keeps of one invariant and each known deviation; it counts all."""
+
+UNEXPLAINED_AT_MOST = SHOWN_AT_MOST
+"""After so many violations of an invariant in a topic that no known deviation explains, the others there count as
+unexplained, too. To find the deviation of a case may cost a pass over the whole topic."""
 
 UNJUDGED_AT_MOST = 3
 """How many topics are named for which a worker lacks memory; it counts all."""
@@ -197,8 +199,8 @@ def soundness(topic: TopicEvents) -> Evidence:
     """Whether the events can be judged: their kinds and outcomes are known, and none ends before it begins."""
     unknown = (topic.kinds < 0) | (topic.outcomes < 0)
     backwards = topic.completed < topic.invoked
-    return found(len(topic), np.flatnonzero(unknown), UNKNOWN_WORD, lambda row: (row,)) + found(
-        0, np.flatnonzero(backwards & ~unknown), BACKWARDS, lambda row: (row,)
+    return found(len(topic), np.flatnonzero(unknown), UNKNOWN_WORD, lambda rows: (rows,)) + found(
+        0, np.flatnonzero(backwards & ~unknown), BACKWARDS, lambda rows: (rows,)
     )
 
 
@@ -217,16 +219,24 @@ class _Result:
         self._judged += found.judged
         self._broken += found.broken
         explanations = explanations_of(self._name, topic.known)
-        reasons: set[str | None] = set()
-        for case in found.cases():
-            fault = last_fault(topic, case) or NO_FAULT
-            self._by_fault[fault] += 1
-            deviation = deviation_of(topic, case, explanations)
-            if deviation is not None:
-                self._explained[deviation] += 1
-            reasons.add(deviation)
-            shown = partial(_shown, topic, case, fault, deviation)
-            self._cases[deviation].offer((fault, *topic.identity, case.because), shown)
+        reasons = Counter[str | None]()
+        for breach in found.breaches:
+            faults = last_faults(topic, breach.rows)
+            self._by_fault.update(faults)
+            offered = Counter[tuple[str, str | None]]()
+            for number, fault in enumerate(faults):
+                is_examined = bool(explanations) and reasons[None] < UNEXPLAINED_AT_MOST
+                if not is_examined and offered[fault, None] >= OF_A_PATH_AT_MOST:
+                    continue
+                case = breach.case(number)
+                deviation = deviation_of(topic, case, explanations) if is_examined else None
+                if deviation is not None:
+                    self._explained[deviation] += 1
+                reasons[deviation] += 1
+                offered[fault, deviation] += 1
+                if offered[fault, deviation] <= OF_A_PATH_AT_MOST:
+                    shown = partial(_shown, topic, case, fault, deviation)
+                    self._cases[deviation].offer((fault, *topic.identity, case.because), shown)
         return frozenset(reasons)
 
     def row(self) -> dict[str, Any]:
@@ -261,15 +271,20 @@ class _Topics:
         return row | {"run": self._run, "rule": self._rule, "explained": explained}
 
 
-def last_fault(topic: TopicEvents, case: Case) -> str | None:
-    """The name of the last fault that began before the end of a case; None without one.
+def last_faults(topic: TopicEvents, cases: Ints) -> list[str]:
+    """The name of the last fault that began before the end of each case; :data:`NO_FAULT` without one.
 
-    Readings of a log or a cursor do not date a case that has other events.
+    Readings of a log or a cursor do not date a case that has other events. ``cases``: a line of rows for each.
     """
-    rows = [row for row in case.rows if topic.kind(row) not in READINGS] or list(case.rows)
-    until_ns = max(int(topic.completed[row]) for row in rows)
-    before = [(invoked_ns, name) for name, invoked_ns, _ in topic.faults if invoked_ns <= until_ns]
-    return max(before)[1] if before else None
+    if not topic.faults:
+        return [NO_FAULT] * len(cases)
+    is_reading = topic.are_readings(cases)
+    is_reading &= ~is_reading.all(axis=1, keepdims=True)
+    until_ns = np.where(is_reading, UNKNOWN_TIME, topic.completed[cases]).max(axis=1)
+    in_order = sorted((invoked_ns, name) for name, invoked_ns, _ in topic.faults)
+    names = [NO_FAULT, *(name for _, name in in_order)]
+    before = np.searchsorted([invoked_ns for invoked_ns, _ in in_order], until_ns, side="right")
+    return [names[number] for number in before.tolist()]
 
 
 def _shown(topic: TopicEvents, case: Case, fault: str, deviation: str | None) -> dict[str, Any]:

@@ -45,6 +45,7 @@ PERSISTED_AFTER_NS = 61_000_000_000
 IDENTITY = ("run", "topic", "cluster")
 """The columns that identify a topic."""
 
+_READINGS = (Kind.LOG, Kind.LOG_END, Kind.CURSOR, Kind.PASSED_ON, Kind.DRAINED)
 _KINDS = {kind: code for code, kind in enumerate(Kind)}
 _OUTCOMES = {outcome: code for code, outcome in enumerate(CallOutcome)}
 
@@ -189,11 +190,6 @@ class TopicEvents:
         """The kinds as numbers; -1 for unknown ones."""
         return _coded(self._column("kind"), list(_KINDS))
 
-    def kind(self, row: int) -> Kind | None:
-        """The kind of one event; None for an unknown one."""
-        code = int(self.kinds[row])
-        return None if code < 0 else tuple(Kind)[code]
-
     @cached_property
     def outcomes(self) -> npt.NDArray[np.int8]:
         """The outcomes as numbers; -1 for unknown ones."""
@@ -236,6 +232,10 @@ class TopicEvents:
         """Which of the rows are of this kind."""
         flags: Flags = self.kinds[rows] == _KINDS[kind]
         return flags
+
+    def are_readings(self, rows: Ints) -> Flags:
+        """Which of the rows show a state, which may be much older than they are."""
+        return np.isin(self.kinds[rows], [_KINDS[kind] for kind in _READINGS])
 
     @cached_property
     def _subscriptions(self) -> list[int]:
@@ -367,15 +367,16 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """Several cases with the same reason; ``rows`` gives the events of each one of ``bad``."""
+    """Several cases with the same reason: a line of rows for each."""
 
     because: str
-    bad: Ints
-    rows: Callable[[Any], Iterable[Any]]
+    rows: Ints
 
-    def cases(self) -> Iterator[Case]:
-        for one in self.bad:
-            yield Case(because=self.because, rows=tuple(map(int, self.rows(one))))
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def case(self, number: int) -> Case:
+        return Case(because=self.because, rows=tuple(self.rows[number].tolist()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,18 +391,21 @@ class Evidence:
 
     @property
     def broken(self) -> int:
-        return sum(len(breach.bad) for breach in self.breaches)
-
-    def cases(self) -> Iterator[Case]:
-        return itertools.chain.from_iterable(breach.cases() for breach in self.breaches)
+        return sum(map(len, self.breaches))
 
 
 NOTHING = Evidence(0)
 
 
-def found(judged: int, bad: Ints, because: str, rows: Callable[[Any], Iterable[Any]]) -> Evidence:
-    """The evidence of ``judged`` checks: those in ``bad`` broke, and ``rows`` gives the events of each."""
-    return Evidence(judged, (Breach(because, bad, rows),) if len(bad) else ())
+def found(judged: int, bad: Ints, because: str, rows: Callable[[Ints], Iterable[Any]]) -> Evidence:
+    """The evidence of ``judged`` checks: those in ``bad`` broke.
+
+    ``rows`` gives the events of all cases: an array of the first ones, of the second ones, and so on. A single row
+    belongs to every case.
+    """
+    if not len(bad):
+        return Evidence(judged)
+    return Evidence(judged, (Breach(because, np.column_stack([np.broadcast_to(one, len(bad)) for one in rows(bad)])),))
 
 
 class OutOfMemory(Exception):

@@ -1,15 +1,27 @@
-"""Which cases are kept: a noisy run, fault or topic hides no other."""
+"""Which cases are kept: a noisy run, fault or topic hides no other. All are counted, and few are made."""
 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.pipeline import topic
+from conformance.pipeline.explanations import EXPLANATIONS
+from conformance.pipeline.invariants.catalogue import INVARIANTS
+from conformance.pipeline.results import NEEDED, NO_FAULT, UNEXPLAINED_AT_MOST, judge_batches
 from conformance.pipeline.samples import OF_A_PATH_AT_MOST, Sample
+from conformance.pipeline.topic import Breach, VerificationSetting
+from tests.pipeline.histories import realistic
+from tests.quality.broken_topic import WAYS
 
 Case = tuple[str, str, str]
+
+KNOWN = frozenset(explanation.deviation for explanation in EXPLANATIONS)
+EVENTS = realistic.topic_table(1, entries=2_000)
 
 
 def sampled(cases: list[Case], at_most: int) -> list[Case]:
@@ -52,3 +64,26 @@ def test_the_number_of_kept_cases_is_limited_and_the_limit_is_used(cases: list[C
     assert all(kept.count(path) <= min(cases.count(path), OF_A_PATH_AT_MOST) for path in set(kept))
     runs = {run for run, _, _ in cases}
     assert len({run for run, _, _ in kept}) == min(len(runs), at_most)
+
+
+@pytest.mark.parametrize(
+    ("known", "of_a_breach"), [(frozenset[str](), OF_A_PATH_AT_MOST), (KNOWN, UNEXPLAINED_AT_MOST)]
+)
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "sound"])
+def test_all_cases_are_counted_and_few_are_made(
+    way: str, known: frozenset[str], of_a_breach: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Counter[str]()
+    case = Breach.case
+
+    def counted(breach: Breach, number: int) -> topic.Case:
+        made[breach.because] += 1
+        return case(breach, number)
+
+    monkeypatch.setattr(Breach, "case", counted)
+    events = WAYS[way](EVENTS).select(NEEDED).to_batches()
+    results = judge_batches(events, VerificationSetting(on_its_way_ns=0, known={"r": known}), INVARIANTS).to_pylist()
+    broken = [row for row in results if row["rule"] and row["cases"]]
+    assert max(row["broken"] for row in broken) > 2 * UNEXPLAINED_AT_MOST
+    assert all(row["by_fault"] == [{"fault": NO_FAULT, "times": row["broken"]}] for row in broken)
+    assert max(made.values()) <= of_a_breach + OF_A_PATH_AT_MOST

@@ -37,8 +37,8 @@ def chunks_agree(topic: TopicEvents) -> Evidence:
     another = "a message has another number of chunks in the log than its producer sent"
     return (
         found(len(logs), bad, contradict, lambda index: (one[index], other[index]))
-        + found(0, outside, no_room, lambda row: (row,))
-        + found(0, announced, another, lambda row: (row, there[topic.message[row]]))
+        + found(0, outside, no_room, lambda rows: (rows,))
+        + found(0, announced, another, lambda rows: (rows, there[topic.message[rows]]))
     )
 
 
@@ -57,8 +57,8 @@ def stored_once_in_order(topic: TopicEvents) -> Evidence:
     again = _same_message(topic, begins)
     return (
         found(len(logs), wrong, "a chunk does not follow the one before it", lambda index: (one[index], other[index]))
-        + found(0, headless, "a message has no first chunk", lambda row: (row,))
-        + found(0, again, "a chunked message is in the log a second time", lambda pair: pair)
+        + found(0, headless, "a message has no first chunk", lambda rows: (rows,))
+        + found(0, again, "a chunked message is in the log a second time", lambda pairs: pairs.T)
     )
 
 
@@ -84,7 +84,7 @@ def chunks_in_order(topic: TopicEvents) -> Evidence:
     follows = same & (chunk[firsts][1:] == chunk[firsts][:-1] + 1) & (firsts[1:] > firsts[:-1])
     begins = ~np.append(False, same)[: len(firsts)] & (chunk[firsts] == 0)
     bad = firsts[~(begins | np.append(False, follows)[: len(firsts)])]
-    return found(len(firsts), bad, "a chunk is in the log before, or without, the previous chunk", lambda row: (row,))
+    return found(len(firsts), bad, "a chunk is in the log before, or without, the previous chunk", lambda rows: (rows,))
 
 
 def stored_whole(topic: TopicEvents) -> Evidence:
@@ -100,7 +100,7 @@ def stored_whole(topic: TopicEvents) -> Evidence:
     whole = last[_are_whole(topic, last)]
     bad = sends[~np.isin(topic.sent_as[sends], topic.sent_as[whole])]
     because = "a chunked message was confirmed, but its chunks are not all in the log"
-    return found(len(sends), bad, because, lambda row: (row, topic.read_back))
+    return found(len(sends), bad, because, lambda rows: (rows, topic.read_back))
 
 
 def lost_in_part(topic: TopicEvents) -> Evidence:
@@ -156,7 +156,7 @@ def _chunked_missed(topic: TopicEvents, *, is_shared: bool) -> Evidence:
         given[topic.message[dispatches[starts(topic, dispatches) <= topic.completed[drained[-1]]]]] = True
         bad = due[~given[topic.message[due]]]
         because = "a chunked message was never delivered to a subscription that has nothing left"
-        return found(len(due), bad, because, lambda row: (row, drained[-1]))
+        return found(len(due), bad, because, lambda rows: (rows, drained[-1]))
 
     return topic.over_own_subscriptions(decide)
 
@@ -206,8 +206,8 @@ def delivered_whole(topic: TopicEvents) -> Evidence:
     spoiled = known[topic.differ("digest", known, sent[topic.message[known]])]
     unfinished = "a chunked message was delivered, although its chunks are not all in the log"
     changed = "a chunked message was delivered with another payload than the one that was sent"
-    return found(len(given), in_part, unfinished, lambda row: (row, topic.read_back)) + found(
-        0, spoiled, changed, lambda row: (sent[topic.message[row]], row)
+    return found(len(given), in_part, unfinished, lambda rows: (rows, topic.read_back)) + found(
+        0, spoiled, changed, lambda rows: (sent[topic.message[rows]], rows)
     )
 
 

@@ -35,8 +35,8 @@ def sent_by_nobody(topic: TopicEvents) -> Evidence:
     changed = _with_another_content(topic, sends, send[is_sent], logs[is_sent])
     nobody = "a message is in the log that its producer did not send"
     otherwise = "a message is in the log with another payload or key than its producer sent"
-    return found(len(logs), logs[~is_sent], nobody, lambda row: (row,)) + found(
-        0, changed, otherwise, lambda pair: pair
+    return found(len(logs), logs[~is_sent], nobody, lambda rows: (rows,)) + found(
+        0, changed, otherwise, lambda pairs: pairs.T
     )
 
 
@@ -46,17 +46,19 @@ def _with_another_content(topic: TopicEvents, sends: Ints, send: Ints, logs: Int
     keeps_key = topic.keeps("key", send, logs)
     differs = np.flatnonzero(is_whole & (topic.differ("digest", send, logs) | ~keeps_key))
     has_keys = bool(np.any(topic.present("key")[send])) and bool(np.any(topic.present("key")[logs]))
-    bad = [index for index in differs if not np.any(_is_content_of(topic, sends, logs[index], has_keys=has_keys))]
-    return np.column_stack([send, logs])[np.array(bad, dtype=np.int64)]
+    pairs: Ints = np.column_stack([send, logs])[differs]
+    return pairs[~_have_content_of_another_send(topic, sends, logs[differs], has_keys=has_keys)]
 
 
-def _is_content_of(topic: TopicEvents, sends: Ints, log: int, *, has_keys: bool) -> Flags:
-    """Which sends with the id of a message in the log may have its payload and key."""
-    first, end = np.searchsorted(topic.sent_as[sends], topic.sent_as[log] + np.arange(2))
-    same = sends[first:end]
-    logs = np.full(len(same), log)
-    key = topic.codes("key")
-    flags: Flags = ~topic.differ("digest", same, logs) & ((key[same] == key[logs]) | (not has_keys))
+def _have_content_of_another_send(topic: TopicEvents, sends: Ints, logs: Ints, *, has_keys: bool) -> Flags:
+    """Which messages of the log have the payload and key of any send with their id."""
+    sent, key = topic.sent_as[sends], topic.codes("key")
+    first, end = (np.searchsorted(sent, topic.sent_as[logs], side=side) for side in ("left", "right"))
+    index = np.repeat(np.arange(len(logs)), end - first)
+    same = sends[np.arange(len(index)) - np.repeat(np.cumsum(end - first) - end, end - first)]
+    is_it = ~topic.differ("digest", same, logs[index]) & ((key[same] == key[logs[index]]) | (not has_keys))
+    flags = np.zeros(len(logs), dtype=np.bool_)
+    flags[index[is_it]] = True
     return flags
 
 
@@ -71,7 +73,8 @@ def refused_but_stored(topic: TopicEvents) -> Evidence:
     logs = _own_logs(topic)
     bad = refused[np.isin(sent[refused], sent[logs])]
     because = "a message is in the log although the broker refused it"
-    return found(len(refused), bad, because, lambda row: (row, logs[np.argmax(sent[logs] == sent[row])]))
+    of_each, first = np.unique(sent[logs], return_index=True)
+    return found(len(refused), bad, because, lambda rows: (rows, logs[first[np.searchsorted(of_each, sent[rows])]]))
 
 
 def delivered_otherwise(topic: TopicEvents) -> Evidence:
@@ -95,7 +98,7 @@ def delivered_otherwise(topic: TopicEvents) -> Evidence:
     differs |= topic.differ("digest", given, there) & ~topic.present("chunk_id")[there]
     nothing = "a message was delivered that is not in the log"
     another = "a message was delivered otherwise than it is in the log"
-    return found(len(given) + len(missing), missing, nothing, lambda row: (row, topic.read_back)) + found(
+    return found(len(given) + len(missing), missing, nothing, lambda rows: (rows, topic.read_back)) + found(
         0, np.flatnonzero(differs), another, lambda index: (there[index], given[index])
     )
 
@@ -117,7 +120,7 @@ def read_before_sent(topic: TopicEvents) -> Evidence:
     when = np.where(topic.are(Kind.LOG, read), topic.completed[read], starts(topic, read))
     bad = read[when < sent_ns[topic.message[read]]]
     because = "a message was read before its producer began to send it"
-    return found(len(read), bad, because, lambda row: (row,))
+    return found(len(read), bad, because, lambda rows: (rows,))
 
 
 def beyond_the_end(topic: TopicEvents) -> Evidence:
@@ -134,7 +137,7 @@ def beyond_the_end(topic: TopicEvents) -> Evidence:
     rows = rows[(in_time <= topic.invoked[topic.read_back]) & (topic.numbers("entry", -1)[rows] >= 0)]
     bad = rows[topic.place[rows] > topic.place[topic.read_back]]
     because = "a position is after the end of the log"
-    return found(len(rows), bad, because, lambda row: (row, topic.read_back))
+    return found(len(rows), bad, because, lambda rows: (rows, topic.read_back))
 
 
 def from_another_cluster(topic: TopicEvents) -> Evidence:
@@ -145,7 +148,7 @@ def from_another_cluster(topic: TopicEvents) -> Evidence:
     logs = topic.rows(Kind.LOG)
     bad = logs[topic.present("replicated_from")[logs]]
     because = "a message of another cluster is in the log of a topic that is not replicated"
-    return found(len(logs), bad, because, lambda row: (rows[0], row))
+    return found(len(logs), bad, because, lambda those: (rows[0], those))
 
 
 def identified(topic: TopicEvents, rows: Ints) -> Ints:

@@ -13,9 +13,18 @@ import numpy as np
 
 from conformance.history.recorded import PERHAPS_RELOADS, CallOutcome, Kind
 from conformance.pipeline.invariants.chunking import whole_chunks
-from conformance.pipeline.invariants.order import are_of_type
+from conformance.pipeline.invariants.order import are_of_type, earliest_after, first_at_least
 from conformance.pipeline.invariants.pending_acks import at_one_consumer
-from conformance.pipeline.topic import NEVER, NOTHING, UNKNOWN_TIME, Evidence, Flags, Ints, TopicEvents, found
+from conformance.pipeline.topic import (
+    NEVER,
+    NOTHING,
+    UNKNOWN_TIME,
+    Evidence,
+    Flags,
+    Ints,
+    TopicEvents,
+    found,
+)
 
 PERHAPS_DONE = (CallOutcome.OK, CallOutcome.UNKNOWN)
 
@@ -31,9 +40,8 @@ def positions_rise(topic: TopicEvents) -> Evidence:
     confirmed = np.append(earliest, NEVER)[after]
     bad = np.flatnonzero(confirmed < topic.invoked[sends])
 
-    def rows(index: int) -> tuple[int, int]:
-        later = after[index] + int(np.argmin(completed[after[index] :]))
-        return sends[later], sends[index]
+    def rows(bad: Ints) -> tuple[Ints, Ints]:
+        return sends[earliest_after(earliest, completed, after[bad])], sends[bad]
 
     because = "a message that was sent after another one's confirmation is before it in the log"
     return found(len(sends), bad, because, rows)
@@ -69,10 +77,12 @@ def _again(topic: TopicEvents, acks: Ints, dispatches: Ints) -> Evidence:
     sent = topic.invoked[dispatches] - topic.setting.on_its_way_ns  # or later
     bad = dispatches[sent > settled[message[dispatches]]]
 
-    def rows(dispatch: int) -> tuple[int, int]:
-        at = message[dispatch]
-        settling = acks[(message[acks] >= at) & (topic.completed[acks] == settled[at])]
-        return settling[0], dispatch
+    def rows(bad: Ints) -> tuple[Ints, Ints]:
+        times, rank = np.unique(topic.completed[acks], return_inverse=True)
+        order = np.lexsort((message[acks], rank))
+        asked = np.searchsorted(times, settled[message[bad]]) * topic.messages + message[bad]
+        at = np.searchsorted((rank * topic.messages + message[acks])[order], asked)
+        return acks[order[at]], bad
 
     because = "a message was dispatched, although its ack was confirmed before, and no kill can have lost it"
     return found(len(acks), bad, because, rows)
@@ -114,7 +124,7 @@ def _before_beginning(topic: TopicEvents, subscription: int) -> Evidence:
     dispatches = topic.at_a_position(topic.of(subscription, topic.rows(Kind.DISPATCH)))
     bad = dispatches[topic.place[dispatches] <= topic.place[begins[0]]]
     because = "a message was dispatched to a subscription that begins after it"
-    return found(len(dispatches), bad, because, lambda row: (begins[0], row))
+    return found(len(dispatches), bad, because, lambda rows: (begins[0], rows))
 
 
 def mark_delete_back(topic: TopicEvents) -> Evidence:
@@ -140,8 +150,8 @@ def _back(topic: TopicEvents, earlier: Ints, later: Ints) -> Evidence:
     furthest = np.maximum.accumulate(topic.place[earlier])
     bad = np.flatnonzero(topic.place[later] < furthest[before - 1])
 
-    def rows(index: int) -> tuple[int, int]:
-        return earlier[np.argmax(topic.place[earlier[: before[index]]])], later[index]
+    def rows(bad: Ints) -> tuple[Ints, Ints]:
+        return earlier[first_at_least(topic.place[earlier], furthest[before[bad] - 1])], later[bad]
 
     return found(len(later), bad, "mark-delete went back", rows)
 
@@ -221,10 +231,13 @@ def covering_holes(
     readings, covered = readings[covered > 0], covered[covered > 0]
     bad = np.flatnonzero(latest[covered - 1] > topic.completed[readings])
 
-    def rows(index: int) -> tuple[int, int]:
-        holes = acknowledged[: covered[index]] > topic.completed[readings[index]]
-        wanted = holes if rather is None else holes & rather[: covered[index]]
-        return logs[np.argmax(wanted if wanted.any() else holes)], readings[index]
+    def rows(bad: Ints) -> tuple[Ints, Ints]:
+        read_ns = topic.completed[readings[bad]]
+        holes = first_at_least(acknowledged, read_ns + 1)
+        if rather is not None:
+            wanted = first_at_least(np.where(rather, acknowledged, UNKNOWN_TIME), read_ns + 1)
+            holes = np.where(wanted < covered[bad], wanted, holes)
+        return logs[holes], readings[bad]
 
     return found(len(readings), bad, because, rows)
 

@@ -37,7 +37,7 @@ def lost(topic: TopicEvents) -> Evidence:
     return (
         found(len(sends), missing, nothing, lambda index: (sends[index], topic.read_back))
         + found(0, others, another, lambda index: (sends[index], there[index]))
-        + found(judged, unplaced, nowhere, lambda row: (row, topic.read_back))
+        + found(judged, unplaced, nowhere, lambda rows: (rows, topic.read_back))
     )
 
 
@@ -71,21 +71,21 @@ def falsely_confirmed(topic: TopicEvents) -> Evidence:
     np.maximum.at(highest, producer[logs], ids[logs])
     bad = sends[ids[sends] > highest[producer[sends]]]
     because = "a message was confirmed as a duplicate, but its producer has no sequence id as high in the log"
-    return found(len(sends), bad, because, lambda row: (row, topic.read_back))
+    return found(len(sends), bad, because, lambda rows: (rows, topic.read_back))
 
 
 def stored_twice(topic: TopicEvents) -> Evidence:
     """DEDUP-02: under deduplication a producer's sequence id is in the log once."""
     judged, twice, _ = _not_rising(topic)
     because = "a sequence id is in the log for the second time, under deduplication"
-    return found(judged, twice, because, lambda pair: pair)
+    return found(judged, twice, because, lambda pairs: pairs.T)
 
 
 def out_of_order(topic: TopicEvents) -> Evidence:
     """DEDUP-13: under deduplication a producer's messages are in the log in the order of their sequence ids."""
     judged, _, late = _not_rising(topic)
     because = "a message is in the log after one of its producer with a higher sequence id"
-    return found(judged, late, because, lambda pair: pair)
+    return found(judged, late, because, lambda pairs: pairs.T)
 
 
 def forgotten(topic: TopicEvents) -> Evidence:
@@ -151,7 +151,7 @@ def _missed(topic: TopicEvents, subscription: int) -> Evidence:
     given[topic.message[dispatches[starts(topic, dispatches) <= topic.completed[drained[-1]]]]] = True
     bad = due[~given[topic.message[due]]]
     because = "a message was never delivered to a subscription that has nothing left"
-    return found(len(due), bad, because, lambda row: (row, drained[-1]))
+    return found(len(due), bad, because, lambda rows: (rows, drained[-1]))
 
 
 def _confirmed_before_reading(topic: TopicEvents, outcome: CallOutcome) -> Ints:

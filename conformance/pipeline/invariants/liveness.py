@@ -28,6 +28,9 @@ MOVEMENTS = (
 )
 """Events that trigger a dispatch or show one."""
 
+FEW = 64
+"""After so many messages a due one is searched first, then among twice as many, and so on."""
+
 LONG_AGO = np.iinfo(np.int64).min
 """Before every time, also :data:`UNKNOWN_TIME`."""
 
@@ -64,10 +67,10 @@ def _silent(topic: TopicEvents, subscription: int) -> Evidence:
         return Evidence(len(readings))
     settled_ns = perhaps_acknowledged(topic, subscription)
     quiet = _without_pending_acks(topic, subscription, attended, settled_ns)
-    due = {reading: _due(topic, subscription, reading, settled_ns) for reading in quiet.tolist()}
-    bad = np.array([reading for reading, messages in due.items() if len(messages)], dtype=np.int64)
+    due = _first_due(topic, subscription, quiet, settled_ns)
+    bad = np.flatnonzero(due >= 0)
     because = "no message is pending, and consumers are connected, but a message that is due is not dispatched for long"
-    return found(len(readings), bad, because, lambda reading: (due[int(reading)][0], reading))
+    return found(len(readings), bad, because, lambda index: (due[index], quiet[index]))
 
 
 def _unmoved(topic: TopicEvents, subscription: int, readings: Ints) -> Ints:
@@ -110,15 +113,28 @@ def latest_end(begun: Ints, over: Ints, at_ns: Ints) -> Ints:
     return ends_ns
 
 
-def _due(topic: TopicEvents, subscription: int, reading: int, settled_ns: Ints) -> Ints:
-    """Messages after a mark-delete position, sent long before its reading, that no ack may cover."""
-    at_ns = topic.invoked[reading]
-    logs = topic.rows(Kind.LOG)
-    begin = topic.of(subscription, topic.rows(Kind.BEGIN))[0]
-    after = max(topic.place[begin], topic.place[reading])
-    logs = logs[(topic.place[logs] > after) & ~topic.present("chunk_uuid")[logs]]
-    sends = topic.rows(Kind.SEND, outcomes=[CallOutcome.OK])
-    sends = sends[topic.completed[sends] <= at_ns - topic.setting.stuck_after_ns]
-    logs = logs[np.isin(topic.message[logs], topic.message[topic.at_a_position(sends)])]
-    due: Ints = logs[settled_ns[topic.message[logs]] > topic.completed[reading]]
+def _first_due(topic: TopicEvents, subscription: int, readings: Ints, settled_ns: Ints) -> Ints:
+    """For each mark-delete position the first message after it that is due; -1 without one.
+
+    It was sent long before the reading, and no ack may cover it.
+    """
+    logs, place = topic.rows(Kind.LOG), topic.place
+    logs = logs[~topic.present("chunk_uuid")[logs]]
+    sends = topic.at_a_position(topic.rows(Kind.SEND, outcomes=[CallOutcome.OK]))
+    sent_ns = np.full(topic.messages, NEVER)
+    np.minimum.at(sent_ns, topic.message[sends], topic.completed[sends])
+    logs = logs[sent_ns[topic.message[logs]] != NEVER]
+    message = topic.message[logs]
+    begin = place[topic.of(subscription, topic.rows(Kind.BEGIN))[0]]
+    first = np.searchsorted(place[logs], np.maximum(place[readings], begin), side="right")
+    by_ns, read_ns = topic.invoked[readings] - topic.setting.stuck_after_ns, topic.completed[readings]
+    due = np.full(len(readings), -1)
+    for number, start in enumerate(first.tolist()):
+        length = FEW
+        while start < len(logs) and due[number] < 0:  # mostly it is near
+            near = message[start : start + length]
+            found_there = np.flatnonzero((sent_ns[near] <= by_ns[number]) & (settled_ns[near] > read_ns[number]))
+            if len(found_there):
+                due[number] = logs[start + found_there[0]]
+            start, length = start + length, 2 * length
     return due

@@ -1,4 +1,4 @@
-"""The first dispatches of messages and their order: shared by the rules of order."""
+"""The first dispatches of messages and their order, and the first of many values: shared by the rules of order."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def _overtaken(topic: TopicEvents, given: Ints, group: Ints, because: str) -> Ev
     given, group = given[order], group[order]
     times = topic.completed[given]
     same = group[1:] == group[:-1]
-    is_late = same & (earliest_from_here(group, times)[1:] < times[:-1]) & ~topic.present("chunk_uuid")[given[:-1]]
+    earliest = earliest_from_here(group, times)
+    is_late = same & (earliest[1:] < times[:-1]) & ~topic.present("chunk_uuid")[given[:-1]]
 
-    def rows(index: int) -> tuple[int, int]:
-        later = np.flatnonzero((group == group[index]) & (np.arange(len(group)) > index))
-        return given[later[np.argmin(times[later])]], given[index]
+    def rows(bad: Ints) -> tuple[Ints, Ints]:
+        return given[earliest_after(earliest, times, bad + 1)], given[bad]
 
     return found(int(np.sum(same)), np.flatnonzero(is_late), because, rows)
 
@@ -76,3 +76,18 @@ def earliest_from_here(group: Ints, times: Ints) -> Ints:
     values, rank = np.unique(times, return_inverse=True)
     ranked = np.minimum.accumulate((group * len(values) + rank)[::-1])[::-1]
     return values[ranked - group * len(values)]
+
+
+def first_at_least(values: Ints, bounds: Ints) -> Ints:
+    """For each bound, the index of the first value that is at least as large; their number without one.
+
+    So it is also the first index at which the maximum so far is that bound.
+    """
+    indices: Ints = np.searchsorted(np.maximum.accumulate(values), bounds, side="left")
+    return indices
+
+
+def earliest_after(suffix_minima: Ints, values: Ints, starts: Ints) -> Ints:
+    """For each start, the index of the first of the least values from there on; ``suffix_minima``: these values."""
+    least = np.flatnonzero(values == suffix_minima)
+    return least[np.searchsorted(least, starts)]

@@ -65,7 +65,7 @@ def _missed_everywhere(topic: Replicated, subscription: int, number: int, due: F
     is_given[given] = True
     bad = logs[~is_given[topic.of_logs(logs)]]
     because = "a message of a replicated subscription was never delivered in any cluster, and one has nothing left"
-    return found(len(logs), bad, because, lambda row: (row, drained[-1]))
+    return found(len(logs), bad, because, lambda rows: (rows, drained[-1]))
 
 
 def left_behind(topic: Replicated) -> Evidence:
@@ -129,7 +129,7 @@ def _lagging(topic: Replicated, own: Ints, readings: Ints, demanded: _Demanded) 
         if furthest >= 0 and topic.place[furthest] > topic.place[row]:
             bad.append((furthest, row))
     because = "a replicated subscription has not reached the position that another cluster passed long ago"
-    return found(judged, np.array(bad, dtype=np.int64), because, lambda pair: pair)
+    return found(judged, np.array(bad, dtype=np.int64), because, lambda pairs: pairs.T)
 
 
 def _over_replicated_subscriptions(
@@ -170,7 +170,7 @@ def _not_replicated(topic: Replicated, way: Way) -> Evidence:
     is_due = topic.place[way.sources] <= topic.place[passed].max(initial=-1)
     bad = way.sources[is_due & ~np.isin(way.own, way.copies)]
     because = "a message was passed on to all other clusters, but is not in the log of one of them"
-    return found(int(np.sum(is_due)), bad, because, lambda row: (row, read))
+    return found(int(np.sum(is_due)), bad, because, lambda rows: (rows, read))
 
 
 def replicated_twice(topic: Replicated) -> Evidence:
@@ -189,7 +189,7 @@ def _replicated_twice(topic: Replicated, way: Way) -> Evidence:
     is_again = (first[group] != np.arange(len(group))) & (stored[way.copies] <= 1)
     pairs = np.column_stack([way.targets[first[group]], way.targets])[is_again]
     because = "a message that was replicated is in the log for the second time, under deduplication"
-    return found(len(way.targets), pairs, because, lambda pair: pair)
+    return found(len(way.targets), pairs, because, lambda pairs: pairs.T)
 
 
 def replicated_out_of_order(topic: Replicated) -> Evidence:
@@ -210,7 +210,7 @@ def _replicated_out_of_order(topic: Replicated, way: Way) -> Evidence:
     holder = rows[np.searchsorted(highest, highest, side="left")]
     pairs = np.column_stack([holder, rows])[ranks < highest]
     because = "a message is after another one in a remote cluster's log, but before it in its own"
-    return found(len(rows), pairs, because, lambda pair: pair)
+    return found(len(rows), pairs, because, lambda pairs: pairs.T)
 
 
 def replicated_otherwise(topic: Replicated) -> Evidence:
@@ -225,7 +225,7 @@ def _replicated_otherwise(topic: Replicated, way: Way) -> Evidence:
     pairs = np.column_stack([there, copies])
     pairs = pairs[topic.differ("digest", there, copies) | ~topic.keeps("key", there, copies)]
     because = "a message has another payload or key in another cluster"
-    return found(len(copies), pairs, because, lambda pair: pair)
+    return found(len(copies), pairs, because, lambda pairs: pairs.T)
 
 
 def from_no_cluster(topic: Replicated) -> Evidence:
@@ -239,7 +239,7 @@ def from_no_cluster(topic: Replicated) -> Evidence:
         is_own = here == topic.code("cluster", name)
         bad &= (topic.origin[logs] != number) | is_own
     because = "a message was replicated from no other cluster of the topic"
-    return found(len(logs), logs[bad], because, lambda row: (row,))
+    return found(len(logs), logs[bad], because, lambda rows: (rows,))
 
 
 def without_original(topic: Replicated) -> Evidence:
@@ -257,7 +257,7 @@ def _without_original(topic: Replicated, way: Way) -> Evidence:
     last = int(np.flatnonzero(is_known)[-1]) if is_known.any() else 0
     bad = way.targets[:last][~is_known[:last]]
     because = "a message was replicated, but is not in the log of its own cluster"
-    return found(last, bad, because, lambda row: (row,))
+    return found(last, bad, because, lambda rows: (rows,))
 
 
 def _over_ways(topic: Replicated, decide: Callable[[Replicated, Way], Evidence]) -> Evidence:
