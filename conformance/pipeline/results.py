@@ -19,7 +19,7 @@ from conformance.pipeline.explanations import deviation_of, explanations_of
 from conformance.pipeline.files.compacted_files import Damaged, OpenedFile
 from conformance.pipeline.invariants.catalogue import INVARIANTS, AnyInvariant
 from conformance.pipeline.invariants.clusters import Replicated, with_clusters
-from conformance.pipeline.memory import ran_out_in_worker
+from conformance.pipeline.memory import OF_SPARK, Worker, ran_out_in_worker
 from conformance.pipeline.samples import OF_A_PATH_AT_MOST, Sample
 from conformance.pipeline.topic import (
     BACKWARDS,
@@ -91,11 +91,15 @@ deviation explains, how many each fault precedes, and cases."""
 
 
 def judge_file(
-    file: OpenedFile, setting: VerificationSetting, invariants: Sequence[AnyInvariant] = INVARIANTS
+    file: OpenedFile,
+    setting: VerificationSetting,
+    invariants: Sequence[AnyInvariant] = INVARIANTS,
+    *,
+    worker: Worker = OF_SPARK,
 ) -> pa.RecordBatch:
     """Judge a file in order: :data:`RESULT` rows, or a row that says that it is damaged."""
     try:
-        return judge_batches(file.batches(NEEDED), setting, invariants, path=file.path)
+        return judge_batches(file.batches(NEEDED), setting, invariants, path=file.path, worker=worker)
     except Damaged as error:
         return _damaged(file.path, error.because)
 
@@ -122,11 +126,12 @@ def judge_batches(
     invariants: Sequence[AnyInvariant],
     *,
     path: str = "",
+    worker: Worker = OF_SPARK,
 ) -> pa.RecordBatch:
     """Judge one partition, without Spark: rows in order, in batches of any size, of the columns :data:`NEEDED`.
 
     A topic that lacks memory gets a result of its own, and the others are judged, unless it could not even be read.
-    ``path``: of the file, if a file is judged.
+    ``path``: of the file, if a file is judged; ``worker``: what runs this.
     """
     judged = _PartitionResults(invariants)
     unjudged: list[dict[str, Any]] = []
@@ -138,7 +143,7 @@ def judge_batches(
                 judged.take(topic)
             break
         except OutOfMemory as error:
-            case = _without_events(error.identity[1], ran_out_in_worker(error, path))
+            case = _without_events(error.identity[1], ran_out_in_worker(worker, error, path))
         unjudged.append(case)  # not above: the error refers to the events, and so keeps them in memory
     rows = judged.rows()
     if incomplete:

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from conformance.pipeline.files.compacted_files import by_partition
 from conformance.pipeline.files.file_systems import reason
 from conformance.pipeline.files.footers import File
-from conformance.pipeline.memory import BYTES_OF_AN_EVENT, FEWER
+from conformance.pipeline.memory import FEWER, NEEDS
 
 _SHELL_KILLED = 128
 _KILL_SIGNAL = 9
@@ -50,13 +50,13 @@ def ran_out(spark: SparkSession, error: Exception, files: Sequence[File] = ()) -
         return f"memory ran out in Spark's Java ({java}): {_EXECUTOR_HEAP if is_on_cluster else _DRIVER_HEAP}"
     if _WORKER_GONE.search(text):
         return (
-            f"a Python worker ended{_at(text, files)}, most likely killed because the machine's memory ran out; a topic"
-            f" needs some {BYTES_OF_AN_EVENT} bytes for each of its events: {FEWER}"
+            f"a Python worker ended{_at(text, files)}, most likely killed because the machine's memory ran out;"
+            f" {NEEDS}: {FEWER}"
         )
     if _WORKER_FULL.search(text):
         return (
-            f"memory ran out in a Python worker{_at(text, files)}; a topic needs some {BYTES_OF_AN_EVENT} bytes for"
-            f" each of its events: give workers more (--conf spark.executor.pyspark.memory=4g), {FEWER}"
+            f"memory ran out in a Python worker{_at(text, files)}; {NEEDS}:"
+            f" give workers more (--conf spark.executor.pyspark.memory=4g), {FEWER}"
         )
     if _KILLED.search(text):
         more = "give executors more (--conf spark.executor.memoryOverhead=4g is for their Python workers)"

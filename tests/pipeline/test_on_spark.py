@@ -179,3 +179,12 @@ def test_a_fault_of_a_whole_cluster_affects_only_its_topics(spark: SparkSession,
     (case,) = evidence(events_of(spark, files), setting, BY_NAME["delivered again"]).collect()
     assert (case["rule"], case["topic"], case["cluster"]) == ("ACK-09", "t", "b")
     assert [(shown["kind"], shown["invoked_ns"]) for shown in case["events"]] == [("ack", 10), ("dispatch", 30)]
+
+
+def test_files_that_are_not_compacted_are_sorted_on_every_core(
+    spark: SparkSession, tmp_path: Path, history: list[Recorded], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, history[:300])
+    files = examine(HadoopStorage(spark), [str(tmp_path)])
+    monkeypatch.setattr(type(spark.sparkContext), "defaultParallelism", 3)
+    assert events_of(spark, files).rdd.getNumPartitions() == 3

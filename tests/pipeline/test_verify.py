@@ -33,8 +33,8 @@ from conformance.history.parquet import (
 )
 from conformance.history.recorded import VERSION, CallOutcome, Kind, Recorded
 from conformance.known import shipped
-from conformance.pipeline import local_engine
-from conformance.pipeline.files.history_files import examine
+from conformance.pipeline import local_engine, results
+from conformance.pipeline.files.history_files import examine, parts_of
 from conformance.pipeline.files.persistence import persisted_after_of_runs_ns
 from conformance.pipeline.follower import Follower
 from conformance.pipeline.local_engine import LocalEngine
@@ -402,6 +402,56 @@ def test_without_spark_the_error_names_the_command_to_run(tmp_path: Path, monkey
     asked = asked_of(tmp_path)
     with pytest.raises(HarnessError, match="verify needs no_such_package: run `make setup-spark`"):
         verifying.verify(asked, out=Console(file=io.StringIO()))
+
+
+def test_files_that_are_too_many_for_memory_are_split_by_topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = [f"t{number}" for number in range(7)]
+    write(tmp_path, [replace(one, topic=topic) for one in [*SOUND, *LOST] for topic in topics])
+    write(tmp_path, SOUND, lane="damaged").write_bytes(b"PAR1")
+    whole = verified(LocalEngine(), tmp_path)
+    assert whole.exit_status == 1
+    monkeypatch.setattr(local_engine, "SORTED_AT_ONCE", 5)
+    split = verified(LocalEngine(), tmp_path)
+    assert dataclasses.replace(split, seconds=whole.seconds) == whole
+
+
+@pytest.mark.parametrize(("runs", "parts"), [("abc", 3), ("aab", 2), ("aba", 2), ("aaa", 1)])
+def test_histories_without_a_common_run_are_judged_apart(tmp_path: Path, runs: str, parts: int) -> None:
+    for number, run in enumerate(runs):
+        write(tmp_path / f"{number}", [replace(one, run=run) for one in SOUND])
+    files = examine(LocalEngine().storage, [str(tmp_path)])
+    found = parts_of(files)
+    assert len(found) == parts
+    assert sorted(file.path for part in found.values() for file in part.all) == [file.path for file in files.all]
+    assert len({run for part in found.values() for run in part.runs}) == sum(len(part.runs) for part in found.values())
+
+
+def test_files_of_two_histories_with_common_runs_in_a_third_are_judged_together(tmp_path: Path) -> None:
+    for number, runs in enumerate(("a", "b", "ab", "c")):
+        write(tmp_path / f"{number}", [replace(one, run=run) for run in runs for one in SOUND])
+    together = " ".join(f"file:{tmp_path}/{number}" for number in range(3))
+    assert set(parts_of(examine(LocalEngine().storage, [str(tmp_path)]))) == {
+        together,
+        f"file:{tmp_path}/3/bucket-0008",
+    }
+
+
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_the_local_engine_without_memory_names_no_option_of_spark(
+    tmp_path: Path, is_compacted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    write(tmp_path, SOUND)
+    if is_compacted:
+        compact(tmp_path)
+    monkeypatch.setattr(results, "soundness", fail)
+    sentence = problem(LocalEngine(), tmp_path)
+    assert sentence.startswith("memory ran out in a process at topic t of run r")
+    assert "use fewer cores (taskset -c 0 pulsar-conformance …)" in sentence
+    assert "--conf" not in sentence
+    assert "--master" not in sentence
 
 
 def test_processes_side_by_side_judge_as_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,18 +150,33 @@ def _replaced(files: Mapping[str, File | None]) -> dict[str, frozenset[str]]:
 
 
 def parts_of(files: Files) -> dict[str, Files]:
-    """The files in parts without a common topic: the buckets of one history, or all files of several."""
-    if len({file.history for file in files.all}) > 1:
-        return {"": replace(files, problems=())}
-    buckets = {file.bucket for file in files.all}
-    return {
-        bucket: Files(
-            in_order=tuple(file for file in files.in_order if file.bucket == bucket),
-            loose=tuple(file for file in files.loose if file.bucket == bucket),
-            problems=(),
-        )
-        for bucket in sorted(buckets)
-    }
+    """The files in parts without a common topic: each bucket of a history, or all files of histories with a common run.
+
+    A file of an unknown run may have events of any.
+    """
+    named = {file.path: file.bucket for file in files.all}
+    for histories in _with_common_runs(files.all):
+        if len(histories) > 1:
+            named |= {file.path: " ".join(sorted(histories)) for file in files.all if file.history in histories}
+    parts: dict[str, Files] = {}
+    for name in sorted(set(named.values())):
+        others = {path for path, part in named.items() if part != name}
+        parts[name] = replace(files.without(others), problems=())
+    return parts
+
+
+def _with_common_runs(files: Sequence[File]) -> list[frozenset[str]]:
+    """The histories in groups: those of two groups have no common run."""
+    if not all(file.runs for file in files):
+        return [frozenset(file.history for file in files)]
+    groups: dict[frozenset[str], frozenset[str]] = {}
+    """The histories of each group by its runs."""
+    for file in files:
+        runs, histories = file.runs, frozenset({file.history})
+        for others in [others for others in groups if runs & others or file.history in groups[others]]:
+            runs, histories = runs | others, histories | groups.pop(others)
+        groups[runs] = histories
+    return list(groups.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from conformance.pipeline.files.footers import File
 from conformance.pipeline.files.history_files import FAULTS_AT_MOST, Files, OfNoTopic, of_no_topic
 
 _SORTED_BYTES = 32 * 2**20
-"""How many bytes of files that are not compacted one sorted partition has."""
+"""How many bytes of files that are not compacted one sorted partition has at most."""
 
 
 def each_a_row(spark: SparkSession, files: Sequence[File]) -> DataFrame:
@@ -38,7 +38,7 @@ def events_of(spark: SparkSession, files: Files) -> DataFrame:
         parts.append(_rows(spark, files.in_order))
     if files.loose:
         loose = rows_of(spark, files.loose).where(F.col("topic").isNotNull())
-        parts.append(loose.repartition(_partitions(files.loose), "run", "topic").sortWithinPartitions(*ORDER))
+        parts.append(loose.repartition(_partitions(spark, files.loose), "run", "topic").sortWithinPartitions(*ORDER))
     events = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
     return events.where(F.col("topic").isNotNull())
 
@@ -57,8 +57,7 @@ def rows_of(spark: SparkSession, files: Sequence[File], *, is_lenient: bool = Fa
 
     A task reads several small files, because a task costs more than a small file.
     """
-    at_least: int = spark.sparkContext.defaultParallelism
-    return _rows(spark, files, is_lenient=is_lenient).coalesce(max(at_least, _partitions(files)))
+    return _rows(spark, files, is_lenient=is_lenient).coalesce(_partitions(spark, files))
 
 
 def _rows(spark: SparkSession, files: Sequence[File], *, is_lenient: bool = False) -> DataFrame:
@@ -68,5 +67,7 @@ def _rows(spark: SparkSession, files: Sequence[File], *, is_lenient: bool = Fals
     return reader.parquet(*(file.path for file in files))
 
 
-def _partitions(files: Sequence[File]) -> int:
-    return 1 + sum(file.size_bytes for file in files) // _SORTED_BYTES
+def _partitions(spark: SparkSession, files: Sequence[File]) -> int:
+    """One for each core, or more if they would be large."""
+    at_least: int = spark.sparkContext.defaultParallelism
+    return max(at_least, 1 + sum(file.size_bytes for file in files) // _SORTED_BYTES)
