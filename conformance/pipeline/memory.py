@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from conformance.pipeline.topic import OutOfMemory
 
-NEEDS = "a topic needs some 390 bytes for each of its events"
+NEEDS = "a topic needs 500 MB, or 70 bytes for each of its events if that is more"
 """The memory of a topic in a worker, measured (``python -m tests.quality.topic_memory``)."""
 
 _OTHERWISE = "use a machine with more memory, or give such topics partitions"

@@ -19,6 +19,7 @@ from conformance.pipeline.explanations import deviation_of, explanations_of
 from conformance.pipeline.files.compacted_files import Damaged, OpenedFile
 from conformance.pipeline.invariants.catalogue import INVARIANTS, AnyInvariant
 from conformance.pipeline.invariants.clusters import Replicated, with_clusters
+from conformance.pipeline.large_topics import release_pages
 from conformance.pipeline.memory import OF_SPARK, Worker, ran_out_in_worker
 from conformance.pipeline.samples import OF_A_PATH_AT_MOST, Sample
 from conformance.pipeline.topic import (
@@ -193,6 +194,7 @@ class _PartitionResults:
         for one in self._invariants:
             result = self._kept.setdefault((run, one.name), _Result(run, one.rule, one.name))
             reasons = result.take(topic, one.judge(topic))
+            release_pages()
             self._topics.setdefault((run, one.rule), _Topics(run, one.rule)).take(name, reasons)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -296,4 +298,4 @@ def _shown(topic: TopicEvents, case: Case, fault: str, deviation: str | None) ->
     run, name, cluster = topic.identity
     row: dict[str, Any] = {"run": run, "cluster": cluster, "topic": name, "fault": fault}
     row |= {"because": case.because, "deviation": deviation}
-    return {**row, "events": topic.table.take(list(case.rows)).to_pylist()}
+    return {**row, "events": [topic.event(number) for number in case.rows]}

@@ -4,7 +4,7 @@ A topic belongs to one run and one cluster, because each cluster has a log of it
 then by time, those without a position first, so that all events of a message are contiguous. Positions become *places*
 (ranks of entries) and *messages* (ranks of messages), which index arrays.
 
-Only one whole topic is in memory at a time.
+Only one topic is read at a time, and a large one is on disk.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conformance.history.recorded import LOSSES, CallOutcome, Kind
+from conformance.pipeline.large_topics import CollectedRows, empty, joined
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -97,7 +98,7 @@ class TopicEvents:
     """
 
     def __init__(self, table: pa.Table, setting: VerificationSetting) -> None:
-        self.table = table.unify_dictionaries().combine_chunks()
+        self.table = table
         self.setting = setting
         self._cached: dict[str, Ints] = {}
         self._names: dict[str, pa.Array] = {}
@@ -119,20 +120,18 @@ class TopicEvents:
         """A column of numbers, with ``missing`` for null."""
         key = f"{name} or {missing}"
         if key not in self._cached:
-            column = pc.fill_null(pc.cast(self.table[name], pa.int64()), missing)
-            self._cached[key] = column.to_numpy()
+            parts = (pc.fill_null(pc.cast(part, pa.int64()), missing).to_numpy() for part in self.table[name].chunks)
+            self._cached[key] = joined(parts, len(self), np.int64)
         return self._cached[key]
 
     def codes(self, name: str) -> Ints:
         """A column of names as small numbers, the same for the same name; -1 for null."""
         if name not in self._cached:
-            column = self._column(name)
-            if len(column.dictionary) > len(
-                self
-            ):  # a dictionary of many topics would make arrays large that codes index
+            column = self.table[name].unify_dictionaries()
+            if len(column.chunk(0).dictionary) > len(self):  # arrays that codes index would be large
                 column = column.cast(column.type.value_type).dictionary_encode()
-            self._cached[name] = _indices(column)
-            self._names[name] = column.dictionary
+            self._cached[name] = joined(map(_indices, column.chunks), len(self), np.int64)
+            self._names[name] = column.chunk(0).dictionary
         return self._cached[name]
 
     def code(self, name: str, value: str) -> int:
@@ -141,17 +140,20 @@ class TopicEvents:
         code: int = self._names[name].index(value).as_py()
         return NOBODY if code < 0 else code
 
-    def _column(self, name: str) -> pa.Array:
-        return self.table[name].chunk(0)
-
     def name(self, column: str, row: int) -> Any:
         """One value as a Python object."""
         return self.table[column][int(row)].as_py()
 
+    def event(self, row: int) -> dict[str, Any]:
+        """One event, by column."""
+        (event,) = self.table.slice(row, 1).to_pylist()
+        return event  # type: ignore[no-any-return]
+
     def present(self, name: str) -> Flags:
         """Which rows have a value in this column."""
         if name not in self._present:
-            self._present[name] = self._column(name).is_valid().to_numpy(zero_copy_only=False)
+            parts = (part.is_valid().to_numpy(zero_copy_only=False) for part in self.table[name].chunks)
+            self._present[name] = joined(parts, len(self), np.bool_)
         return self._present[name]
 
     def differ(self, name: str, these: Ints, those: Ints) -> Flags:
@@ -188,12 +190,15 @@ class TopicEvents:
     @cached_property
     def kinds(self) -> npt.NDArray[np.int8]:
         """The kinds as numbers; -1 for unknown ones."""
-        return _coded(self._column("kind"), list(_KINDS))
+        return self._coded("kind", list(_KINDS))
 
     @cached_property
     def outcomes(self) -> npt.NDArray[np.int8]:
         """The outcomes as numbers; -1 for unknown ones."""
-        return _coded(self._column("outcome"), list(_OUTCOMES))
+        return self._coded("outcome", list(_OUTCOMES))
+
+    def _coded(self, name: str, names: list[str]) -> npt.NDArray[np.int8]:
+        return joined((_coded(part, names) for part in self.table[name].chunks), len(self), np.int8)
 
     def rows(self, *kinds: Kind, outcomes: Iterable[CallOutcome] | None = None) -> Ints:
         """The rows of these kinds in order; ``outcomes``: only those with one of these outcomes."""
@@ -209,24 +214,31 @@ class TopicEvents:
             return rows
         meant = np.zeros(len(_OUTCOMES) + 1, dtype=np.bool_)  # the last one is for an unknown outcome
         meant[[_OUTCOMES[outcome] for outcome in outcomes]] = True
-        return rows[meant[self.outcomes[rows]]]
+        is_meant = meant[self.outcomes[rows]]
+        return rows if is_meant.all() else rows[is_meant]
 
     @cached_property
     def _by_kind(self) -> list[Ints]:
         """The rows of each kind, in order."""
-        order = np.argsort(self.kinds, kind="stable")
+        order = joined([np.argsort(self.kinds, kind="stable")], len(self), np.int64)
         bounds = np.searchsorted(self.kinds[order], np.arange(len(_KINDS) + 1))
         return [order[first:end] for first, end in itertools.pairwise(bounds)]
 
     @cached_property
     def sent_as(self) -> Ints:
         """A number for each row, equal for the same producer and sequence id."""
-        producer, ids = self.codes("producer") + 1, self.numbers("sequence_id", -1) + 1
-        width = int(ids.max()) + 1
-        if (int(producer.max()) + 1) * width >= NEVER:
-            values, ids = np.unique(ids, return_inverse=True)
-            width = len(values)
-        return producer * width + ids
+        producer, ids = self.codes("producer"), self.numbers("sequence_id", -1)
+        if (int(producer.max()) + 2) * (int(ids.max()) + 2) >= NEVER:
+            _, ids = np.unique(ids, return_inverse=True)
+        return self._both(producer, ids)
+
+    def _both(self, one: Ints, other: Ints) -> Ints:
+        """A number for each row, equal for the same two numbers, which are -1 at least, and in their order."""
+        numbers = empty(len(self), np.int64)
+        np.add(one, 1, out=numbers)
+        numbers *= int(other.max()) + 2
+        numbers += other
+        return numbers
 
     def are(self, kind: Kind, rows: Ints) -> Flags:
         """Which of the rows are of this kind."""
@@ -280,28 +292,25 @@ class TopicEvents:
     @cached_property
     def place(self) -> Ints:
         """Each row's entry, numbered in order."""
-        numbers: Ints = np.cumsum(self._begins_a_place)
-        return numbers
+        return np.cumsum(self._begins_a_place, out=empty(len(self), np.int64))
 
     @cached_property
     def message(self) -> Ints:
         """Each row's message, numbered in order; the messages of a batch are contiguous."""
-        numbers: Ints = np.cumsum(self._begins_a_place | differs_from_before(self.numbers("batch_index", -1)))
-        return numbers
+        begins = self._begins_a_place | differs_from_before(self.numbers("batch_index", -1))
+        return np.cumsum(begins, out=empty(len(self), np.int64))
 
     @cached_property
     def at_consumer(self) -> Ints:
         """A number for each row, equal for the same entry and consumer."""
-        consumer = self.codes("consumer") + 1
-        return self.place * (int(consumer.max()) + 1) + consumer
+        return self._both(self.place, self.codes("consumer"))
 
     @property
     def messages(self) -> int:
         """One more than the highest number of a message."""
         return int(self.message[-1]) + 1
 
-    # ------------------------------------------------------------------------------------------------- facts of the
-    # topic
+    # ------------------------------------------------------------------------------------------------- facts of a topic
 
     @cached_property
     def read_back(self) -> int | None:
@@ -417,45 +426,40 @@ class OutOfMemory(Exception):
 
 
 def topics(batches: Iterable[pa.RecordBatch], setting: VerificationSetting) -> Iterator[TopicEvents]:
-    """Cut a stream of rows in order into topics. One topic is in memory at a time, and the batch with its end.
+    """Cut a stream of rows in order into topics. One topic is read at a time, and the batch with its end.
 
     Raises:
         OutOfMemory: there is not enough memory for one.
     """
-    parts: list[pa.RecordBatch] = []
+    collected = CollectedRows()
     try:
-        yield from _cut(batches, setting, parts)
+        yield from _cut(batches, setting, collected)
     except MemoryError as error:
-        run, topic, cluster = _identity(parts[0], 0) if parts else ("", "", "")
-        events = sum(batch.num_rows for batch in parts)
-        parts.clear()
+        run, topic, cluster = ("", "", "") if collected.first is None else _identity(collected.first, 0)
+        events = collected.number
+        collected.clear()
         raise OutOfMemory((run, topic, cluster), events) from error
+    finally:
+        collected.clear()
 
 
 def _cut(
-    batches: Iterable[pa.RecordBatch], setting: VerificationSetting, parts: list[pa.RecordBatch]
+    batches: Iterable[pa.RecordBatch], setting: VerificationSetting, collected: CollectedRows
 ) -> Iterator[TopicEvents]:
-    """The same; ``parts``: the rows so far of the next topic."""
+    """The same; ``collected``: the rows so far of the next topic."""
     for batch in batches:
         if not batch.num_rows:
             continue
         encoded = _encoded(batch)
         bounds = [0, *_bounds(encoded), batch.num_rows]
-        if parts and _identity(parts[-1], parts[-1].num_rows - 1) != _identity(encoded, 0):
-            yield _whole(parts, setting)
+        if collected.first is not None and _identity(collected.first, 0) != _identity(encoded, 0):
+            yield TopicEvents(collected.taken(), setting)
         for first, end in itertools.pairwise(bounds):
             if first:
-                yield _whole(parts, setting)
-            parts.append(encoded.slice(first, end - first))
-    if parts:
-        yield _whole(parts, setting)
-
-
-def _whole(parts: list[pa.RecordBatch], setting: VerificationSetting) -> TopicEvents:
-    """The topic of these rows; the list is cleared, because a topic may be large."""
-    topic = TopicEvents(pa.Table.from_batches(parts), setting)
-    parts.clear()
-    return topic
+                yield TopicEvents(collected.taken(), setting)
+            collected.add(encoded.slice(first, end - first))
+    if collected.number:
+        yield TopicEvents(collected.taken(), setting)
 
 
 def _encoded(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import functools
 import itertools
+import tempfile
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from conformance.history.recorded import Recorded
+from conformance.pipeline import large_topics
 from conformance.pipeline.topic import VerificationSetting
 from tests.pipeline.histories import random_histories, realistic, two_clusters
 from tests.pipeline.histories.anomalies import History
 from tests.pipeline.histories.mutations import CATALOGUE, Mutation
 
 PLACES = 3
+PIECES = (1, 2, 7, 1000)
 SOAK = Path(__file__).parent / "histories" / "soak.parquet"
 """A minute of a soak of Pulsar 4.0.8 with an unload, a pause and a restart."""
 
@@ -82,3 +87,33 @@ def test_each_mutation_is_made_in_some_history() -> None:
     assert len({mutation.name for mutation in CATALOGUE}) == len(CATALOGUE)
     assert [one.name for one in CATALOGUE if not any(places(one, source) for source in SETTINGS)] == []
     assert all(bool(one.why) != bool(one.found_by) for one in CATALOGUE)
+
+
+def judged_on_disk(history: History, setting: VerificationSetting, rows_of_a_batch: int) -> object:
+    """The results if each topic is on disk, from batches of so many rows; no file is left."""
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        patch.setattr(large_topics, "ON_DISK_FROM", 1)
+        patch.setattr(tempfile, "tempdir", folder)
+        found = random_histories.results(history, setting=setting, rows_of_a_batch=rows_of_a_batch)
+        assert [*Path(folder).iterdir()] == []
+    return found
+
+
+@pytest.mark.parametrize("rows_of_a_batch", PIECES)
+def test_a_mutation_is_judged_alike_in_memory_and_on_disk(rows_of_a_batch: int) -> None:
+    for mutation, source in itertools.product(CATALOGUE[PIECES.index(rows_of_a_batch) :: 20], SETTINGS):
+        for history, one in places(mutation, source)[:1]:
+            mutated, setting = mutation.change(list(history), one), SETTINGS[source]
+            in_memory = random_histories.results(mutated, setting=setting, rows_of_a_batch=10_000)
+            assert judged_on_disk(mutated, setting, rows_of_a_batch) == in_memory
+
+
+@pytest.mark.parametrize("rows_of_a_batch", PIECES)
+@given(data=st.data())
+@settings(max_examples=20)
+def test_random_histories_are_judged_alike_in_memory_and_on_disk(rows_of_a_batch: int, data: st.DataObject) -> None:
+    one_cluster = st.lists(random_histories.events(), min_size=1, max_size=40)
+    history = data.draw(one_cluster | random_histories.replicated())
+    setting = SETTINGS["generated"]
+    in_memory = random_histories.results(history, setting=setting, rows_of_a_batch=10_000)
+    assert judged_on_disk(history, setting, rows_of_a_batch) == in_memory

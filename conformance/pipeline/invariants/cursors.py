@@ -104,8 +104,8 @@ def redelivered_without_request(topic: TopicEvents) -> Evidence:
     dispatches = topic.at_a_position(topic.rows(Kind.DISPATCH))
     dispatches = dispatches[are_of_type(topic, dispatches, "Shared", "Key_Shared")]
     dispatches = dispatches[~topic.present("chunk_uuid")[dispatches]]
-    consumer = topic.codes("consumer") + 1
-    at = (topic.message * (int(consumer.max()) + 1) + consumer)[dispatches]
+    consumer = topic.codes("consumer")
+    at = topic.message[dispatches] * (int(consumer.max()) + 2) + consumer[dispatches]
     because = "a message was dispatched again to the consumer at which it was pending"
     return at_one_consumer(topic, dispatches, at, because, is_once=True)
 
