@@ -97,7 +97,7 @@ lint: $(VENV)/.test
 	@$(BIN)/mypy --num-workers auto
 
 # The pages of the documentation that follow from data: rules, seeded defects, explorations. A test holds them against it.
-docs: $(VENV)/.run
+docs: $(VENV)/.test
 	@$(BIN)/python -m conformance.documentation docs
 
 requirements: $(VENV)/.test

@@ -12,6 +12,7 @@ from conformance.brokers.tried import tried
 from conformance.clients.driver import protocol
 from conformance.faults import catalogue
 from conformance.harness_error import HarnessError
+from conformance.pipeline.invariants.catalogue import names_by_rule
 from conformance.report.docs import hunts, results
 from conformance.report.docs.deviations import deviations_page
 from conformance.report.docs.markdown import buffers_page, defects_page, draining_page, exploration_page, rules_page
@@ -23,7 +24,7 @@ from model.chunking import assembly
 from model.deviations import BY_DOCUMENT
 from model.explorations import VARIANTS
 from model.key_shared import draining_hashes
-from model.rules.catalogue import CATALOGUE
+from model.rules.catalogue import CATALOGUE, PLACES
 
 REFERENCE = "reference"
 """The folder of the generated pages, below that of the documentation."""
@@ -39,7 +40,7 @@ def pages(folder: Path) -> dict[str, str]:
     return {
         f"{REFERENCE}/verdicts.schema.json": json_schema().decode(),
         f"{REFERENCE}/driver-protocol.schema.json": protocol.json_schema().decode(),
-        f"{REFERENCE}/rules.md": rules_page(CATALOGUE),
+        f"{REFERENCE}/rules.md": rules_page(CATALOGUE, PLACES, names_by_rule()),
         f"{REFERENCE}/deviations.md": deviations_page(
             BY_DOCUMENT, [one.version for one in tried() if one.check is not None]
         ),

@@ -108,4 +108,13 @@ INVARIANTS: tuple[AnyInvariant, ...] = (
     Invariant("SERVE-01", contents.refused_but_stored),
 )
 
+
+def names_by_rule() -> dict[str, list[str]]:
+    """The names of the invariants that decide each rule."""
+    names: dict[str, list[str]] = {}
+    for invariant in INVARIANTS:
+        names.setdefault(invariant.rule, []).append(invariant.name)
+    return names
+
+
 BY_NAME = {invariant.name: invariant for invariant in INVARIANTS}

@@ -6,7 +6,7 @@ Each is a function from the data to the page's text. ``make docs`` writes them (
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from conformance.faults.defect import Defect
@@ -28,17 +28,26 @@ _DRAWN = Setup(sources=(source("A", 1),), failures=1, restart=None)
 """A configuration small enough for a drawing."""
 
 
-def rules_page(rules: Iterable[Rule]) -> str:
-    """Every rule of the catalogue, document by document."""
+def rules_page(rules: Iterable[Rule], places: Collection[str], invariants: Mapping[str, Sequence[str]]) -> str:
+    """Every rule of the catalogue, document by document.
+
+    ``places``: the rules that the machines decide; ``invariants``: those that decide a rule over histories.
+    """
     all_rules = tuple(rules)
     sections = [
         f"## {heading(number)}\n\nThe document: {document.title}. Public pages: "
         + ", ".join(f"[{page.title}]({page.address})" for page in document.pages)
         + ".\n\n"
         + grid(
-            ("id", "rule", "decided by", "section of the document"),
+            ("id", "rule", "decided by", "over histories", "section of the document"),
             [
-                (rule.id, title(rule), ", ".join(decided.value for decided in rule.decided_by), rule.section)
+                (
+                    rule.id,
+                    title(rule),
+                    ", ".join(decided.value for decided in rule.decided_by),
+                    ", ".join(invariants.get(rule.id, ())),
+                    rule.section,
+                )
                 for rule in all_rules
                 if rule.document == number
             ],
@@ -50,7 +59,9 @@ def rules_page(rules: Iterable[Rule]) -> str:
         "Every statement of the five documents, in the suite's words, and what a broker owes its clients whatever the "
         "document. A rule is decided by *wire*, what clients and "
         "the admin API observe; *stats*, the broker's stats; *fault*, only with a fault; *model*, exploring the model "
-        "alone. `pulsar-conformance rules` prints the same.",
+        "alone. `pulsar-conformance rules` prints the same. "
+        f"The machines of `check` and the explorations decide {len(places)} of the {len(all_rules)} rules. `verify` "
+        f"decides {len(invariants)} of them over histories, too, by the invariants that are named.",
         *sections,
     )
 
