@@ -118,7 +118,10 @@ def joined(parts: Iterable[npt.NDArray[Any]], length: int, kind: type[Number]) -
 
 
 def _mapped(file: int, size_bytes: int, access: int) -> mmap.mmap:
-    mapped = mmap.mmap(file, size_bytes, access=access)
+    try:
+        mapped = mmap.mmap(file, size_bytes, access=access)
+    except OSError as error:
+        raise _no_room(error) from error
     _MAPPED.add(mapped)
     return mapped
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from conformance.harness_error import HarnessError
 from conformance.history.recorded import Recorded
 from conformance.pipeline import large_topics
 from conformance.pipeline.topic import VerificationSetting
@@ -101,7 +102,7 @@ def judged_on_disk(history: History, setting: VerificationSetting, rows_of_a_bat
 
 @pytest.mark.parametrize("rows_of_a_batch", PIECES)
 def test_a_mutation_is_judged_alike_in_memory_and_on_disk(rows_of_a_batch: int) -> None:
-    for mutation, source in itertools.product(CATALOGUE[PIECES.index(rows_of_a_batch) :: 20], SETTINGS):
+    for mutation, source in itertools.product(CATALOGUE[PIECES.index(rows_of_a_batch) :: 40], SETTINGS):
         for history, one in places(mutation, source)[:1]:
             mutated, setting = mutation.change(list(history), one), SETTINGS[source]
             in_memory = random_histories.results(mutated, setting=setting, rows_of_a_batch=10_000)
@@ -110,10 +111,17 @@ def test_a_mutation_is_judged_alike_in_memory_and_on_disk(rows_of_a_batch: int) 
 
 @pytest.mark.parametrize("rows_of_a_batch", PIECES)
 @given(data=st.data())
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_random_histories_are_judged_alike_in_memory_and_on_disk(rows_of_a_batch: int, data: st.DataObject) -> None:
     one_cluster = st.lists(random_histories.events(), min_size=1, max_size=40)
     history = data.draw(one_cluster | random_histories.replicated())
     setting = SETTINGS["generated"]
     in_memory = random_histories.results(history, setting=setting, rows_of_a_batch=10_000)
     assert judged_on_disk(history, setting, rows_of_a_batch) == in_memory
+
+
+def test_a_folder_without_room_for_a_large_topic_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large_topics, "ON_DISK_FROM", 1)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(HarnessError, match=r"/nowhere: No such file or directory; TMPDIR names another folder"):
+        random_histories.results(list(histories("generated")[0]))
