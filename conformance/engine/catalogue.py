@@ -113,7 +113,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         name="deduplication-kills",
         summary="Restarts and kills the broker, with and without messages in flight.",
-        decides=("DEDUP-12", "SERVE-14"),
+        decides=("DEDUP-12",),
         needs=frozenset({Capability.KILL, Capability.RESTART}),
         share=2.0,
         steps=3,
@@ -299,7 +299,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         name="acknowledgment-kills",
         summary="Kills and restarts the broker: recent acks may be lost, messages never.",
-        decides=("ACK-08", "ACK-09", "ACK-10", "ACK-15", "ACK-16", "ACK-18", "ACK-19", "SERVE-14"),
+        decides=("ACK-08", "ACK-09", "ACK-10", "ACK-15", "ACK-16", "ACK-18", "ACK-19"),
         needs=frozenset({Capability.KILL, Capability.RESTART}),
         share=4.0,
         steps=2,

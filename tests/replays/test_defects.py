@@ -32,8 +32,9 @@ def test_every_defect_has_a_history_or_an_experiment() -> None:
     assert sorted(shown) == [defect.name for defect in catalogue.defects()]
 
 
-ALSO = {"ledger-deleted-too-soon": ("ACK-01", "SERVE-03")}
-"""The rules that a defect breaks instead on a slow machine: the ledger may be deleted before a consumer has read it."""
+ALSO = {"ledger-deleted-too-soon": ("ACK-01", "SERVE-03"), "entry-not-in-journal": ("DEDUP-01",)}
+"""The rules that a defect breaks instead on a slow machine: the ledger may be deleted before a consumer has read it;
+the bookie confirms an entry while it still receives it, and the answer may get lost."""
 
 
 @each
