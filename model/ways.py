@@ -1,8 +1,7 @@
 """What explains an observation that no document allows: sets of deviations.
 
-A state that the documents do not allow has *ways*: the sets of deviations that lead to it. A state that needs two
-deviations has both in one way, and a state that either of two leads to has two ways. None of them contains another one.
-If only such states explain an observation, the way with the fewest unknown deviations counts.
+Such an observation has *ways*: the sets of deviations that lead to it. One that needs two deviations has both in one
+way, and one that either of two leads to has two ways. None of them contains another one.
 """
 
 from __future__ import annotations
@@ -25,11 +24,6 @@ def minimal(ways: Iterable[Way]) -> Ways:
 def together(*each: Ways) -> Ways:
     """The ways to something that requires all of these."""
     return minimal(frozenset[str]().union(*one) for one in product(*each))
-
-
-def simplest(ways: Iterable[Way], known: frozenset[str]) -> Way:
-    """The way with the fewest unknown deviations, and of these the one with the fewest in all."""
-    return min(ways, key=lambda way: (len(way - known), len(way), sorted(way)))
 
 
 def adding(amounts: Mapping[str, tuple[int, int]], difference: int) -> list[Way]:

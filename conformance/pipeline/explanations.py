@@ -22,11 +22,6 @@ from conformance.pipeline.invariants.clusters import Replicated
 from conformance.pipeline.invariants.order import starts
 from conformance.pipeline.invariants.pending_acks import ends
 from conformance.pipeline.topic import NEVER, Case, Flags, Ints, TopicEvents
-from model.excuses.chunking import (
-    CHUNK_EACH_DEDUPLICATED,
-    CHUNK_ONLY_LAST_DEDUPLICATED,
-    CHUNK_RECOVERY_COUNTS_UNFINISHED,
-)
 from model.replication.tracked import REPLICATORS_ADD_BYTES
 
 CURSOR_OPENS_NS = 5_000_000_000
@@ -420,9 +415,9 @@ EXPLANATIONS = (
     Explanation("batch-without-highest-id", ("stored twice",), _second_begins_later),
     Explanation("recovery-ignores-replicator-positions", ("replicated twice",), _reloaded_there),
     Explanation("too-large-to-replicate", ("not replicated", "ahead", "missed everywhere"), _too_large_to_replicate),
-    Explanation(CHUNK_EACH_DEDUPLICATED, ("stored whole",), _only_its_first),
-    Explanation(CHUNK_RECOVERY_COUNTS_UNFINISHED, ("stored once in order", "stored whole"), _reloaded_while_sent),
-    Explanation(CHUNK_ONLY_LAST_DEDUPLICATED, ("stored once in order",), _sent_again_without_its_last),
+    Explanation("chunk-each-deduplicated", ("stored whole",), _only_its_first),
+    Explanation("chunk-recovery-counts-unfinished", ("stored once in order", "stored whole"), _reloaded_while_sent),
+    Explanation("chunk-only-last-deduplicated", ("stored once in order",), _sent_again_without_its_last),
     Explanation("unload-while-cursor-ledger-opens", (*AGAIN, "mark delete back"), _unloaded_as_ledger_opened),
     Explanation("batch-index-acks-not-recovered", AGAIN, _unloaded_with_a_partial_batch),
     Explanation("batch-index-acks-overwritten", AGAIN, _overwritten_within_the_batch),

@@ -2,8 +2,7 @@
 
 All chunks of a message have its sequence id. The message counts once its last chunk is stored. Until then the broker
 knows which of its chunks are stored, and confirms those without storing them again. :mod:`model.chunking.deduplication`
-decides that, by the document or as a release does. This module has what document 000 adds: writes in flight, missing
-answers, recovery.
+decides that. This module has what document 000 adds: writes in flight, missing answers, recovery.
 """
 
 from __future__ import annotations
@@ -15,49 +14,24 @@ from typing import assert_never
 from model.chunking.deduplication import ChunkJudgement, chunk_of, judge, known_after
 from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, Circumstances, ProducerState, StoredEntry
-from model.deduplication.writes import fail, is_after, store, store_at_once
+from model.deduplication.writes import fail, is_after, store
 from model.events import Answer, Duplicate, Refused, Stored, Unknown
-from model.excuses.chunking import (
-    CHUNK_EACH_DEDUPLICATED,
-    CHUNK_ONLY_LAST_DEDUPLICATED,
-    CHUNK_RECOVERY_COUNTS_UNFINISHED,
-)
 from model.rules.catalogue import carries
 from model.vocabulary import Entry
-
-HYPOTHESES: tuple[tuple[frozenset[str], ChunksVariant], ...] = (
-    (frozenset(), DOCUMENT),
-    (frozenset({CHUNK_ONLY_LAST_DEDUPLICATED}), ChunksVariant(only_last_deduplicated=True)),
-    (frozenset({CHUNK_EACH_DEDUPLICATED}), ChunksVariant(each_deduplicated=True)),
-)
-"""How a broker may treat a chunk: as documented, or by a deviation."""
 
 
 @carries("CHUNK-13")
 def judged(state: ProducerState, entry: Entry, answer: Answer, around: Circumstances) -> Iterator[ProducerState]:
     """The possible states after a chunk and its answer."""
-    whole = state.stored
-    parts = [one for one in state.entries[state.since :] if one.highest > whole and one.entry.is_part]
-    unfinished = [one for one in parts if one.highest == parts[-1].highest]
-    for requires, variant in HYPOTHESES:
-        if any(one.counts_at_once is not variant.each_deduplicated for one in unfinished):
-            continue  # the broker treated another chunk otherwise
-        for after in _judged(state, entry, variant, answer, around):
-            yield replace(after, requires=after.requires | requires) if requires else after
-
-
-def _judged(
-    state: ProducerState, entry: Entry, variant: ChunksVariant, answer: Answer, around: Circumstances
-) -> Iterator[ProducerState]:
+    variant = around.chunks
     is_stored = is_new(state, entry, variant)
-    put = store_at_once if variant.each_deduplicated else store
     match answer:
         case Stored(position):
             if is_stored and is_after(state, position):
-                yield put(state, entry, position, around)
+                yield store(state, entry, position, around)
         case Duplicate():
             if is_duplicate(state, entry, variant):
-                counted = NONE if entry.is_part and not variant.each_deduplicated else entry.highest
+                counted = NONE if entry.is_part else entry.highest
                 yield replace(state, persisted=max(state.persisted, counted), is_recovered=False)
         case Refused(code) if code == UNKNOWN_STATUS:
             if not is_stored and not _was_stored(state, entry, variant):
@@ -71,7 +45,7 @@ def _judged(
                 yield fail(state, entry)
                 return
             yield replace(state, cut=True)
-            yield put(state, entry, None, around) if is_stored else state
+            yield store(state, entry, None, around) if is_stored else state
             if is_stored and around.may_fail:
                 yield fail(state, entry)
         case _:
@@ -107,11 +81,8 @@ def _was_stored(state: ProducerState, entry: Entry, variant: ChunksVariant) -> b
 def _is(
     judgement: ChunkJudgement, whole: int, stored: Sequence[StoredEntry], entry: Entry, variant: ChunksVariant
 ) -> bool:
-    """Whether a broker that has these entries, and counts messages up to the id ``whole``, judges a chunk so.
-
-    One that counts each chunk at once has no more than that id, which a concurrent recovery may have set back.
-    """
-    known = known_after(stored[-1].entry if stored and not variant.each_deduplicated else None, whole)
+    """Whether a broker that has these entries, and counts messages up to the id ``whole``, judges a chunk so."""
+    known = known_after(stored[-1].entry if stored else None, whole)
     return judge(known, chunk_of(entry), variant=variant) is judgement
 
 
@@ -125,26 +96,3 @@ def stored_of(state: ProducerState, entry: Entry) -> list[int]:
     uuid = None if entry.chunk is None else entry.chunk.uuid
     chunks = (stored.entry.chunk for stored in state.entries[state.since :])
     return [chunk.chunk_id for chunk in chunks if chunk is not None and chunk.uuid == uuid]
-
-
-@carries("CHUNK-13")
-def recovered(state: ProducerState) -> ProducerState | None:
-    """The recovered state if the replay takes the last entry's id, although its message is not complete with it.
-
-    Then the id of an unfinished message counts; or, after a chunk of an older message was stored again, that older one,
-    and those above it do not. None if it makes no difference.
-    """
-    last = state.entries[-1] if len(state.entries) > state.since else None
-    if last is None or not last.entry.is_part or last.highest == state.written:
-        return None
-    earlier = (
-        replace(stored, is_uncounted=True) if stored.is_counted and stored.highest > last.highest else stored
-        for stored in state.entries[:-1]
-    )
-    return replace(
-        state,
-        entries=(*earlier, replace(last, counts_by_recovery=True)),
-        pushed=last.highest,
-        persisted=last.highest,
-        requires=state.requires | {CHUNK_RECOVERY_COUNTS_UNFINISHED},
-    )

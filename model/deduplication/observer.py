@@ -13,9 +13,6 @@ markers. Chunks of one message share a sequence id, which counts with the last o
 Batches: the document speaks of single messages. A batch is one entry with a lowest and a highest sequence id. It is new
 if the lowest is above *pushed*, and a duplicate if the highest is at or below *persisted*. A batch that overlaps cannot
 be confirmed without losing or repeating a message, so it may only be refused.
-
-Deviations of releases are states too: ``requires`` names the deviations without which a state is impossible. If only
-such states are left, the deviation was observed (:func:`model.deduplication.topic_observer.account_for`).
 """
 
 from __future__ import annotations
@@ -26,13 +23,8 @@ from typing import assert_never
 
 from model.deduplication import chunks
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, Circumstances, ProducerState, StoredEntry
-from model.deduplication.writes import fail, has_stored_again, is_after, store
+from model.deduplication.writes import fail, is_after, store
 from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
-from model.excuses.deduplication import (
-    DEDUPLICATION_ENABLED_IN_FLIGHT,
-    SNAPSHOT_POSITION_AHEAD,
-    TOPIC_POLICY_APPLIED_LATE,
-)
 from model.log import Position
 from model.rules.catalogue import carries
 from model.vocabulary import Entry
@@ -54,10 +46,9 @@ def _send_once(state: ProducerState, entry: Entry, answer: Answer, around: Circu
         return _send_without_deduplication(state, entry, answer, around)
     if around.switched_on:
         return _send_across_switch(state, entry, answer, around)
-    late = _send_before_policy(state, entry, answer, around) if around.may_lack_policy else ()
     if entry.chunk is not None:
-        return (*chunks.judged(state, entry, answer, around), *late)
-    return (*_judge(state, entry, answer, around), *late)
+        return tuple(chunks.judged(state, entry, answer, around))
+    return _judge(state, entry, answer, around)
 
 
 def _judge(state: ProducerState, entry: Entry, answer: Answer, around: Circumstances) -> tuple[ProducerState, ...]:
@@ -68,7 +59,7 @@ def _judge(state: ProducerState, entry: Entry, answer: Answer, around: Circumsta
                 return ()
             return (store(state, entry, position, around),) if is_new(state, entry.lowest) else ()
         case Duplicate():
-            return tuple(_confirm(state, entry.lowest, entry.highest))
+            return (_confirm(state, entry.highest),) if is_duplicate(state, entry.highest) else ()
         case Refused(code):
             return _refuse(state, entry, code, around)
         case Unknown():
@@ -111,15 +102,10 @@ def overlaps(state: ProducerState, lowest: int, highest: int) -> bool:
     return lowest <= state.pushed < highest
 
 
-def _confirm(state: ProducerState, lowest: int, highest: int) -> Iterable[ProducerState]:
-    """A duplicate: *persisted* has reached its highest id.
-
-    A state that lags has no duplicates above *pushed*, with which the broker compares first.
-    """
-    if state.lags and is_new(state, lowest):
-        return
-    if is_duplicate(state, highest):
-        yield replace(state, persisted=max(state.persisted, highest), is_recovered=False)
+def _confirm(state: ProducerState, highest: int) -> ProducerState:
+    """A duplicate: *persisted* has reached its highest id, and *pushed* too, with which the broker compares first."""
+    pushed = max(state.pushed, state.written)
+    return replace(state, pushed=pushed, persisted=max(state.persisted, highest), is_recovered=False)
 
 
 def _refuse(state: ProducerState, entry: Entry, code: str, around: Circumstances) -> tuple[ProducerState, ...]:
@@ -154,8 +140,6 @@ def _send_without_deduplication(
     match answer:
         case Stored(position):
             return (_keep(state, entry, position),) if is_after(state, position) else ()
-        case Duplicate() | Refused() if around.may_lack_policy and _is_judged(state, entry, answer):
-            return (_without_policy(state),)
         case Duplicate():
             return ()
         case Refused():
@@ -167,31 +151,6 @@ def _send_without_deduplication(
             assert_never(answer)
 
 
-def _is_judged(state: ProducerState, entry: Entry, answer: Duplicate | Refused) -> bool:
-    """Whether the answer is one of deduplication: the producer has sent an id as high, confirmed or not."""
-    is_known = isinstance(answer, Duplicate) or answer.code == UNKNOWN_STATUS
-    return is_known and any(entry.lowest <= stored.highest for stored in state.entries)
-
-
-def _without_policy(state: ProducerState) -> ProducerState:
-    """The same state if the broker has not read the policies of the topic yet."""
-    return replace(state, requires=state.requires | {TOPIC_POLICY_APPLIED_LATE})
-
-
-def loaded_without_policy(state: ProducerState) -> tuple[ProducerState, ...]:
-    """The state, and that of a broker that has not read yet that the topic is deduplicated: it forgets all ids."""
-    return (state, *(_without_policy(after) for after in switch(state, on=False)))
-
-
-def _send_before_policy(
-    state: ProducerState, entry: Entry, answer: Answer, around: Circumstances
-) -> tuple[ProducerState, ...]:
-    """The states if the broker read while the entry was in flight, or later, that the topic is deduplicated."""
-    around = replace(around, may_lack_policy=False)
-    is_off = state.since == len(state.entries)
-    return tuple(map(_without_policy, _send_across_switch(state, entry, answer, around) if is_off else ()))
-
-
 @carries("DEDUP-01", "DEDUP-05")
 def _send_across_switch(
     state: ProducerState, entry: Entry, answer: Answer, around: Circumstances
@@ -199,8 +158,7 @@ def _send_across_switch(
     """Deduplication was switched on while the entry was in flight.
 
     If the entry arrived after the switch, it was judged. If it arrived before, it was not judged. It does not count if
-    it was stored before the switch. If it was stored after the switch, it counts for *pushed* and *persisted*, or by a
-    deviation for *persisted* alone.
+    it was stored before the switch. If it was stored after the switch, it counts.
     """
     states = _judge(state, entry, answer, around)
     if state.since == len(state.entries):
@@ -209,9 +167,6 @@ def _send_across_switch(
         )
     if isinstance(answer, Stored) and is_after(state, answer.position):
         states += (store(state, entry, answer.position, around),)
-        if state.pushed < entry.highest:
-            lagging = _keep(state, entry, answer.position)
-            states += (replace(lagging, lags=True, requires=_in_flight(state)),)
     return states
 
 
@@ -220,16 +175,15 @@ def _keep(state: ProducerState, entry: Entry, position: Position | None) -> Prod
 
 
 def settle(state: ProducerState, *, all_answered: bool) -> ProducerState:
-    """The entries of one send are done. *Persisted* is at least the last confirmed id.
+    """The entries of one send are done. *Persisted* is at least the id that was confirmed last.
 
     The log has one order, so the writes before a confirmed one have ended. Later writes without an answer may be in
     flight.
     """
-    state = _with_last_recorded(state) if state.lags else state
     places = (n for n, stored in enumerate(state.entries, start=1) if n > state.since and stored.position is not None)
     confirmed = max(places, default=state.since)
-    counted = (stored for stored in state.entries[state.since : confirmed] if stored.is_counted)
-    persisted = max((stored.highest for stored in counted), default=NONE)
+    counted = [stored.highest for stored in state.entries[state.since : confirmed] if stored.is_counted]
+    persisted = counted[-1] if counted else NONE
     stored = tuple(
         replace(stored, may_fail_later=False) if stored.may_fail_later and n < confirmed else stored
         for n, stored in enumerate(state.entries)
@@ -238,39 +192,26 @@ def settle(state: ProducerState, *, all_answered: bool) -> ProducerState:
     return replace(state, entries=stored, cut=False, persisted=max(state.persisted, persisted), unanswered=unanswered)
 
 
-def _with_last_recorded(state: ProducerState) -> ProducerState:
-    """A lagging state whose last entry has a lower id than others. That id was recorded last, so it counts.
-
-    In no other state does an entry follow one with a higher id.
-    """
-    last = state.entries[-1] if len(state.entries) > state.since else None
-    if last is None or last.position is None or not last.is_counted or last.highest >= state.written:
-        return state
-    stored = tuple(
-        replace(stored, is_uncounted=True) if n >= state.since and stored.highest > last.highest else stored
-        for n, stored in enumerate(state.entries)
-    )
-    return replace(
-        state, entries=stored, persisted=min(state.persisted, last.highest), lags=state.pushed < last.highest
-    )
-
-
 @carries("DEDUP-09", "DEDUP-12")
 def opened(state: ProducerState, last_sequence_id: int) -> tuple[ProducerState, ...]:
     """ProducerSuccess contains the highest id stored for the producer, which excludes states with another."""
     possible = (state, *without_pending(state, only_failing=True))
-    return tuple(_reported(found) for found in possible if found.last_sequence_id == last_sequence_id)
+    return tuple(
+        _reported(found, last_sequence_id)
+        for found in possible
+        if last_sequence_id in (found.written, min(found.pushed, found.written))
+    )
 
 
-def _reported(state: ProducerState) -> ProducerState:
+def _reported(state: ProducerState, last_sequence_id: int) -> ProducerState:
     stored = tuple(
         replace(stored, is_reported=stored.position is None and stored.is_counted) for stored in state.entries
     )
-    return replace(state, entries=stored, pushed=state.last_sequence_id, failed=False, is_recovered=False)
+    return replace(state, entries=stored, pushed=last_sequence_id, failed=False, is_recovered=False)
 
 
 @carries("DEDUP-10", "DEDUP-11", "DEDUP-12")
-def recover(state: ProducerState, *, may_be_unknown: bool, ledger_room: int | None = None) -> tuple[ProducerState, ...]:
+def recover(state: ProducerState, *, may_be_unknown: bool) -> tuple[ProducerState, ...]:
     """The topic was reloaded: its highest ids are those of the stored entries (DEDUP-12).
 
     The entries after the last snapshot are replayed, also if a snapshot failed (DEDUP-11). Only a producer that did not
@@ -278,9 +219,6 @@ def recover(state: ProducerState, *, may_be_unknown: bool, ledger_room: int | No
     including those that were surely in flight.
     """
     states = [_recovered(possible) for possible in (state, *without_pending(state, only_failing=False))]
-    if _ends_with_its_ledger(state, ledger_room):
-        states.append(_recovered(_forgetting_the_last(state)))
-    states += [after for found in states if (after := chunks.recovered(found)) is not None]
     if may_be_unknown:
         states += [replace(found, pushed=NONE, persisted=NONE, since=len(found.entries)) for found in states]
     return tuple(states)
@@ -294,25 +232,7 @@ def _recovered(state: ProducerState) -> ProducerState:
         failed=False,
         cut=False,
         is_recovered=True,
-        lags=False,
-        requires=state.requires - {DEDUPLICATION_ENABLED_IN_FLIGHT}
-        if state.lags and not has_stored_again(state)
-        else state.requires,
     )
-
-
-def _ends_with_its_ledger(state: ProducerState, ledger_room: int | None) -> bool:
-    """Whether its last entry filled its ledger."""
-    last = state.entries[-1] if len(state.entries) > state.since else None
-    if last is None or last.position is None or not last.is_counted:
-        return False
-    return last.position.entry + 1 == ledger_room
-
-
-def _forgetting_the_last(state: ProducerState) -> ProducerState:
-    """The same state if the snapshot's position is its last entry, whose id the snapshot lacks."""
-    stored = (*state.entries[:-1], replace(state.entries[-1], is_uncounted=True))
-    return replace(state, entries=stored, requires=state.requires | {SNAPSHOT_POSITION_AHEAD})
 
 
 def writes_may_fail(state: ProducerState) -> ProducerState:
@@ -356,11 +276,9 @@ def switch(state: ProducerState, *, on: bool) -> tuple[ProducerState, ...]:
     """Deduplication was switched on or off: earlier entries no longer count.
 
     When it is switched on, entries whose producer is gone may still be in flight, unless the topic was reloaded since.
-    Those that are stored after the switch count, or by a deviation for *persisted* alone.
+    Those that are stored after the switch count.
     """
-    after = replace(
-        state, pushed=NONE, persisted=NONE, since=len(state.entries), failed=False, is_recovered=False, lags=False
-    )
+    after = replace(state, pushed=NONE, persisted=NONE, since=len(state.entries), failed=False, is_recovered=False)
     if not on:
         return (after,)
     states = [after]
@@ -370,46 +288,23 @@ def switch(state: ProducerState, *, on: bool) -> tuple[ProducerState, ...]:
         for end in range(first + 1, len(state.entries) + 1):
             counted = (replace(stored, maybe=None) for stored in state.entries[first:end])
             late = replace(after, entries=(*state.entries[:first], *counted), since=first)
-            states += (replace(late, pushed=late.written), replace(late, lags=True, requires=_in_flight(state)))
+            states.append(replace(late, pushed=late.written))
     return tuple(states)
 
 
-def _in_flight(state: ProducerState) -> frozenset[str]:
-    return state.requires | {DEDUPLICATION_ENABLED_IN_FLIGHT}
-
-
 @carries("DEDUP-10")
-def in_snapshot(
-    state: ProducerState, highest: int, position: Position, *, ledger_room: int | None
-) -> tuple[ProducerState, ...]:
-    """A snapshot at this position has this id for the producer; -1: none.
+def may_have(state: ProducerState, highest: int, position: Position) -> bool:
+    """Whether a snapshot at this position may have this id for the producer; -1: none.
 
     It contains only persisted ids, and all of those up to its position. It may contain later ids, which the replay
-    tolerates. By a deviation it may lack the id of its last entry. Its position moves from the last entry of a full
-    ledger to the beginning of the next one.
+    tolerates.
     """
-    may_count = (stored.highest for stored in state.entries[state.since :] if stored.may_count)
-    if highest > max(may_count, default=state.persisted):
-        return ()
-    if highest >= written_up_to(state, position):
-        return (state,)
-    found = _last_before(state, position)
-    if found is None:
-        return ()
-    last, at = found
-    if at != position and position.entry >= 0:
-        return ()
-    if not (at.entry + 1 == ledger_room or (at == position and state.entries[last].was_in_flight)):
-        return ()
-    before = replace(state, entries=state.entries[:last])
-    is_ahead = highest >= written_up_to(before, position)
-    return (replace(state, requires=state.requires | {SNAPSHOT_POSITION_AHEAD}),) if is_ahead else ()
-
-
-def _last_before(state: ProducerState, position: Position) -> tuple[int, Position] | None:
-    """The last of its counted entries that is stored at or before a position: its number, and where it is."""
-    stored = ((n, state.entries[n].position) for n in range(len(state.entries) - 1, state.since - 1, -1))
-    return next(((n, at) for n, at in stored if at is not None and at <= position), None)
+    counted = (
+        stored.entry.highest if stored.counts == NONE else stored.highest  # it may have counted before a reload
+        for stored in state.entries[state.since :]
+        if stored.counts is not None or stored.is_counted
+    )
+    return written_up_to(state, position) <= highest <= max(counted, default=state.persisted)
 
 
 def written_up_to(state: ProducerState, position: Position) -> int:

@@ -6,12 +6,11 @@ A state has the producer's entries in the log, and the highest sequence ids *pus
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.log import Position
 from model.vocabulary import Entry
-from model.ways import minimal
 
 NONE = -1
 """The sequence id of an unknown producer."""
@@ -30,19 +29,12 @@ class StoredEntry:
     may_fail_later: bool = False
     """Its write may be in flight and may fail."""
     counts: int | None = None
-    """The id that the broker counts instead of its highest."""
-    is_uncounted: bool = False
-    """The broker does not count it, because it recovered without it (the deviation ``snapshot-position-ahead``) or
-    recorded a lower id after it (``deduplication-enabled-in-flight``)."""
+    """The id that the broker counts instead of what the document says; -1: none."""
     was_in_flight: bool = False
     """It was in flight during an unload or while writes could fail."""
     maybe: int | None = None
     """It may not be stored: this send was without deduplication and got no answer. If it is not stored, later entries
     of the send are not stored either."""
-    counts_at_once: bool = False
-    """A chunk before the last one: the broker counts it like a whole message (``chunk-each-deduplicated``)."""
-    counts_by_recovery: bool = False
-    """The same since a recovery replayed it (``chunk-recovery-counts-unfinished``)."""
     has_ended: bool = False
     """The topic was reloaded after it was sent: its write is not in flight any more, whether or not it is stored."""
 
@@ -54,13 +46,7 @@ class StoredEntry:
     @property
     def is_counted(self) -> bool:
         """Whether the broker counts it: not a chunk of a message that is not complete with it."""
-        counts = not self.entry.is_part or self.counts_at_once or self.counts_by_recovery
-        return counts and not self.is_uncounted
-
-    @property
-    def may_count(self) -> bool:
-        """Whether the broker may ever have counted it."""
-        return self.is_counted or self.is_uncounted
+        return not self.entry.is_part if self.counts is None else self.counts != NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +56,7 @@ class ProducerState:
     ``persisted``: the lower bound of *persisted*; while writes are in flight it may be anything up to ``written``.
     ``since``: the number of entries that are older than the switch of deduplication and do not count. ``failed``: a
     write failed, and *pushed* may or may not have fallen back. ``cut``: the broker no longer receives the entries of
-    this send. ``is_recovered``: nothing was observed since the topic recovered. ``requires``: the deviations without
-    which this state is impossible.
+    this send. ``is_recovered``: nothing was observed since the topic recovered.
     """
 
     entries: tuple[StoredEntry, ...] = ()
@@ -81,9 +66,6 @@ class ProducerState:
     failed: bool = False
     cut: bool = False
     is_recovered: bool = False
-    requires: frozenset[str] = frozenset()
-    lags: bool = False
-    """*Pushed* is below *persisted* (the deviation ``deduplication-enabled-in-flight``)."""
     unanswered: int = 0
     """How many sends got no answer."""
 
@@ -92,16 +74,6 @@ class ProducerState:
         """The highest sequence id among the entries that deduplication counts; -1 for none."""
         return max((one.highest for one in self.entries[self.since :] if one.is_counted), default=NONE)
 
-    @property
-    def stored(self) -> int:
-        """The highest sequence id of a whole message in the log since deduplication is on, counted or not; -1: none."""
-        whole = (one.entry for one in self.entries[self.since :] if not one.entry.is_part)
-        return max((entry.highest for entry in whole), default=NONE)
-
-    @property
-    def last_sequence_id(self) -> int:
-        return self.pushed if self.lags else self.written
-
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
@@ -109,30 +81,17 @@ class Circumstances:
 
     ``enabled``: deduplication is on. ``may_fail``: a write may fail. ``by_pulsar_client``: the client silently resends
     unconfirmed entries, also after an error. ``switched_on``: deduplication was
-    off at the send, and was switched on before the answer. ``may_lack_policy``: another broker process has just loaded
-    a topic that has its own policy.
+    off at the send, and was switched on before the answer. ``chunks``: how the broker treats chunks.
     """
 
     enabled: bool = True
     may_fail: bool = False
     by_pulsar_client: bool = False
     switched_on: bool = False
-    may_lack_policy: bool = False
+    chunks: ChunksVariant = DOCUMENT
 
 
 ProducerStates = frozenset[ProducerState]
 """The possible states of a producer name. Empty: impossible."""
 
 FRESH: ProducerStates = frozenset({ProducerState()})
-
-
-def simplest(states: Iterable[ProducerState]) -> ProducerStates:
-    """The states without those that equal another one but require more deviations."""
-    needs: dict[ProducerState, set[frozenset[str]]] = {}
-    for state in states:
-        needs.setdefault(replace(state, requires=frozenset()) if state.requires else state, set()).add(state.requires)
-    return frozenset(
-        replace(state, requires=requires) if requires else state
-        for state, ways in needs.items()
-        for requires in minimal(ways)
-    )

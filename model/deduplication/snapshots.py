@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 from model.deduplication import diagnosis, due, observer
 from model.deduplication.producer_state import NONE
-from model.deduplication.topic_observer import TopicView, account_for
+from model.deduplication.topic_observer import TopicView
 from model.events import SnapshotRead
-from model.excuses.deduplication import SNAPSHOT_POSITION_AHEAD
 from model.judgement import Allowed, Broken, in_turn
 from model.vocabulary import REPLICATOR
 
@@ -65,18 +64,9 @@ def _id_read(name: str, read: SnapshotRead) -> Callable[[TopicView], Verdict]:
         highest, states = read.producers.get(name, NONE), view.state(name)
         has = f"has {highest} for" if name in read.producers else "leaves out"
         what = f"the snapshot at {read.position} {has} {name}"
-        after = frozenset(
-            new
-            for state in states
-            for new in observer.in_snapshot(state, highest, read.position, ledger_room=view.ledger_room)
-        )
+        after = frozenset(state for state in states if observer.may_have(state, highest, read.position))
         if after:
-            accounted = account_for(after, view.known)
-            if isinstance(accounted, Broken):
-                is_ahead = accounted.deviation == SNAPSHOT_POSITION_AHEAD
-                why = f"{what}: {accounted.because}"
-                return replace(accounted, rule="DEDUP-10", because=why) if is_ahead else accounted
-            return Allowed(view.with_states(name, accounted[0]), (), accounted[1])
+            return Allowed(view.with_states(name, after))
         broken = diagnosis.for_snapshot(states, what, highest, read.position)
         return replace(broken, evidence=WrongId(view, read, name, highest)).passing_to(view)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 
+from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.deduplication import chunks, diagnosis, observer
 from model.deduplication.answers import furthest, hand_out
 from model.deduplication.due import DueSnapshots
@@ -23,18 +24,12 @@ from model.deduplication.producer_state import (
     Circumstances,
     ProducerState,
     ProducerStates,
-    simplest,
 )
 from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
-from model.excuses import DEVIATIONS
 from model.judgement import Allowed, Broken, Part
 from model.log import Position
 from model.rules.catalogue import carries
 from model.vocabulary import Entry
-from model.ways import simplest as simplest_way
-
-RECOVERY_MS = 2_000.0
-"""The longest time that a recovery may continue after the broker accepts producers; it replays some tens of entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +41,13 @@ class TopicView:
     stored on another topic. ``snapshot_failed``: a snapshot's write failed. ``write_failed``: the write of an entry
     failed. ``unconfirmed``: for each producer, the highest unconfirmed id that was sent while writes could fail.
     ``own_policy``: what the topic's own policy says, if it has one. ``has_namespace_policy``: its namespace has one.
-    ``known``: the known deviations. ``snapshots``: those that are due, if known. ``has_markers``: clusters may write
-    markers into the log.
+    ``snapshots``: those that are due, if known. ``has_markers``: clusters may write markers into the log.
     ``remote``: the producers at another cluster, which :mod:`model.example.remote` follows.
     """
 
     enabled: bool
     snapshot_room: int
     ledger_room: int | None = None
-    known: frozenset[str] = frozenset()
     states: Mapping[str, ProducerStates] = field(default_factory=dict)
     elsewhere: Mapping[str, int] = field(default_factory=dict)
     last_position: Position | None = None
@@ -64,10 +57,8 @@ class TopicView:
     own_policy: bool | None = None
     has_namespace_policy: bool = True
     reloads: int = 0
-    loaded_ms: float | None = None
-    """The latest time at which the topic was loaded: when the broker accepted a producer."""
-    may_lack_policy: bool = False
-    """A topic with its own policy was loaded by another process, which may not have read the policy yet."""
+    chunks: ChunksVariant = DOCUMENT
+    """How its broker treats chunks, until the log is read."""
     snapshots: DueSnapshots | None = None
     has_markers: bool = False
     remote: frozenset[str] = frozenset()
@@ -109,7 +100,8 @@ class TopicView:
 
     def on_each_state(self, change: Callable[[ProducerState], Iterable[ProducerState]]) -> TopicView:
         changed = {
-            name: simplest(after for state in states for after in change(state)) for name, states in self.states.items()
+            name: frozenset(after for state in states for after in change(state))
+            for name, states in self.states.items()
         }
         return replace(self, states=changed)
 
@@ -156,7 +148,7 @@ def sent(
         around,
         enabled=view.enabled,
         switched_on=around.switched_on and view.enabled,
-        may_lack_policy=view.may_lack_policy,
+        chunks=view.chunks,
     )
     before = view.state(producer)
     if (broken := _positions_follow(answers, confirmed_before)) is not None:
@@ -178,11 +170,7 @@ def sent(
 
         return replace(broken, evidence=wrong, passed=passed)
     all_answered = not any(isinstance(answer, Unknown) for answer in answers)
-    after = simplest(observer.settle(state, all_answered=all_answered) for states, _ in ways for state in states)
-    accounted = account_for(after, view.known)
-    if isinstance(accounted, Broken):
-        return accounted
-    after, deviations = accounted
+    after = frozenset(observer.settle(state, all_answered=all_answered) for states, _ in ways for state in states)
     exercised: list[str] = []
     states = before
     for entry, answer in zip(entries, ways[0][1], strict=True) if not around.switched_on else ():
@@ -197,7 +185,7 @@ def sent(
     if around.may_fail:
         lost = [e.highest for e, a in zip(entries, answers, strict=True) if isinstance(a, Unknown | Refused)]
         view = replace(view, unconfirmed={**view.unconfirmed, producer: max(lost, default=NONE)})
-    return Allowed(view.with_states(producer, after), tuple(exercised), deviations)
+    return Allowed(view.with_states(producer, after), tuple(exercised))
 
 
 def _background(view: TopicView, producer: str) -> diagnosis.Background:
@@ -281,7 +269,7 @@ def opened(view: TopicView, producer: str, last_sequence_id: int | None) -> Allo
     states = view.state(producer)
     if last_sequence_id is None or not view.enabled:
         return Allowed(view.with_states(producer, states))
-    after = simplest(new for state in states for new in observer.opened(state, last_sequence_id))
+    after = frozenset(new for state in states for new in observer.opened(state, last_sequence_id))
     if not after:
         broken = diagnosis.for_opening(states, last_sequence_id, _background(view, producer))
 
@@ -289,10 +277,6 @@ def opened(view: TopicView, producer: str, last_sequence_id: int | None) -> Allo
             return Allowed(view.with_states(producer, states if part is None else part))
 
         return replace(broken, evidence=WrongLastSequenceId(view, states, last_sequence_id), passed=passed)
-    accounted = account_for(after, view.known)
-    if isinstance(accounted, Broken):
-        return accounted
-    after, deviations = accounted
     rules: list[str] = []
     if all(state.written != NONE for state in after):
         rules.append("DEDUP-09")
@@ -300,23 +284,7 @@ def opened(view: TopicView, producer: str, last_sequence_id: int | None) -> Allo
             rules.append("DEDUP-12")
             if view.snapshot_failed:
                 rules.append("DEDUP-11")
-    return Allowed(view.with_states(producer, after), tuple(rules), deviations)
-
-
-def account_for(states: ProducerStates, known: frozenset[str]) -> tuple[ProducerStates, tuple[str, ...]] | Broken:
-    """The states, and the deviations that were observed: those that every state requires.
-
-    If a state requires no deviation, none was observed. Otherwise the state with the fewest deviations decides. If one
-    of these is unknown for the release, its rule is broken. Each deviation is reported once.
-    """
-    needed = simplest_way((state.requires for state in states), known)
-    if not needed:
-        return states, ()
-    for name in sorted(needed - known):
-        return DEVIATIONS[name].broken()
-    return frozenset(replace(state, requires=frozenset()) for state in states if state.requires <= known), tuple(
-        sorted(needed)
-    )
+    return Allowed(view.with_states(producer, after), tuple(rules))
 
 
 def _due_after(view: TopicView, stored: int) -> TopicView:
@@ -333,27 +301,18 @@ def replicated(view: TopicView, producers: frozenset[str], stored: int) -> Topic
     return replace(_due_after(view, stored), remote=producers)
 
 
-def unloaded(view: TopicView, *, by_another_process: bool = False) -> Allowed[TopicView]:
+def unloaded(view: TopicView) -> Allowed[TopicView]:
     """The topic was reloaded, after an unload or a kill: every state is recovered from the log."""
-    recover = partial(observer.recover, may_be_unknown=view.is_crowded, ledger_room=view.ledger_room)
+    recover = partial(observer.recover, may_be_unknown=view.is_crowded)
     after = view.on_each_state(observer.writes_ended)
     after = after.on_each_state(recover) if view.enabled else after
-    after = replace(after, may_lack_policy=view.has_policy and by_another_process)
-    after = after.on_each_state(observer.loaded_without_policy) if view.enabled and after.may_lack_policy else after
     after = after if view.own_policy is None else switched(after, on=view.own_policy).state
-    return Allowed(replace(unsettled_snapshots(after), loaded_ms=None, reloads=view.reloads + 1))
+    return Allowed(replace(unsettled_snapshots(after), reloads=view.reloads + 1))
 
 
 def given_policy(view: TopicView, *, on: bool) -> TopicView:
     """The topic got a policy of its own."""
     return replace(view, own_policy=on)
-
-
-def has_recovered(view: TopicView, now_ms: float) -> TopicView:
-    """The view at a time: a topic that was loaded more than ``RECOVERY_MS`` ago has recovered."""
-    if view.loaded_ms is None or now_ms <= view.loaded_ms + RECOVERY_MS:
-        return view
-    return replace(view, may_lack_policy=False)
 
 
 def switched(view: TopicView, *, on: bool) -> Allowed[TopicView]:
@@ -379,7 +338,6 @@ def log_read(view: TopicView, entries: Sequence[LoggedEntry]) -> Allowed[TopicVi
     for before, after in pairwise(entries):
         if after.position <= before.position:
             return Broken("DEDUP-02", f"the log has {after.position} after {before.position}")
-    deviations: tuple[str, ...] = ()
     by_producer: dict[str, list[LoggedEntry]] = {name: [] for name in view.states}
     for logged in entries:
         if logged.producer not in by_producer:
@@ -392,10 +350,5 @@ def log_read(view: TopicView, entries: Sequence[LoggedEntry]) -> Allowed[TopicVi
         after_states = frozenset(new for state in states for new in observer.read_back(state, found))
         if not after_states:
             return diagnosis.for_log(states, name, found, reloads=view.reloads, enabled=view.enabled)
-        accounted = account_for(after_states, view.known)
-        if isinstance(accounted, Broken):
-            return accounted
-        after_states, needed = accounted
-        deviations += needed
         view = view.with_states(name, after_states)
-    return Allowed(view, (), deviations)
+    return Allowed(replace(view, chunks=DOCUMENT))

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from model import excuses
 from model.deviation import Deviation
 from model.example.state import Example, Judgement
 from model.example.step import Step
@@ -77,17 +76,16 @@ def _breadth(one: Explanation) -> tuple[bool, int]:
 EXPLANATIONS: dict[str, Explanation] = {
     one.entry.name: one for one in sorted((one for every in _BY_DOCUMENT.values() for one in every), key=_breadth)
 }
-"""Those that have a file, by name. Of several that explain the same, the first one names it: the narrowest cause."""
+"""All of them, by name. Of several that explain the same, the first one names it: the narrowest cause."""
 
 BY_DOCUMENT: dict[str, tuple[Deviation, ...]] = {
-    document: (*entries, *(one.entry for one in _BY_DOCUMENT.get(document, ()) if one.entry not in entries))
-    for document, entries in excuses.BY_DOCUMENT.items()
+    document: tuple(one.entry for one in every) for document, every in _BY_DOCUMENT.items()
 }
 
 DEVIATIONS: dict[str, Deviation] = {
     deviation.name: deviation for entries in BY_DOCUMENT.values() for deviation in entries
 }
-"""All of them, by name."""
+"""The entries of all of them, by name."""
 
 _FORMER = {alias: name for name, deviation in DEVIATIONS.items() for alias in deviation.aliases}
 

@@ -1,16 +1,23 @@
-"""When a topic was loaded, and whose entries a step judges, for the deviations of deduplication."""
+"""When a topic was loaded, and what its broker counts, for the deviations of deduplication."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Final
 
-from model.deviations.facts import pasts_since_load
-from model.events import Opened
+from model.deduplication.producer_state import NONE, ProducerState
+from model.deduplication.topic_observer import TopicView
+from model.deviations.facts import is_reloaded_by, pasts_since_load
+from model.events import Answer, Opened, Sent
 from model.example.state import Example, Past
 from model.example.step import Step
 from model.operations import OpenProducer, Send
 from model.producer_operations import AwaitProducers, ProducersRead
 from model.sessions import Session
+
+RECOVERY_MS: Final = 2_000.0
+"""The longest time that a recovery may continue after the broker accepts producers; it replays some tens of entries."""
 
 
 def sessions_in(state: Example, step: Step) -> Iterator[Session]:
@@ -19,6 +26,14 @@ def sessions_in(state: Example, step: Step) -> Iterator[Session]:
     if isinstance(step.operation, Send):
         names.append(step.operation.session)
     return (state.sessions[name] for name in dict.fromkeys(names) if name in state.sessions)
+
+
+def answers_in(step: Step) -> Iterator[Answer]:
+    """The answers that are judged in a step."""
+    for one in step.late:
+        yield from one.answers
+    if isinstance(step.outcome, Sent):
+        yield from step.outcome.answers
 
 
 def is_created_by(past: Past, topic: str) -> bool:
@@ -46,3 +61,45 @@ def served_ms(state: Example, topic: str) -> float | None:
 def is_loaded(state: Example, topic: str) -> bool:
     """Whether a topic has a producer since it was loaded, or was never reloaded."""
     return any(opens_in(past, topic) or is_created_by(past, topic) for past in pasts_since_load(state, topic))
+
+
+def may_recover(state: Example, step: Step, topic: str) -> bool:
+    """Whether a topic may not have recovered since its load: some time after it, and longer if recovery is slowed."""
+    served = served_ms(state, topic)
+    is_pending = any(session.pending and session.topic == topic for session in state.sessions.values())
+    is_slow = is_pending or (topic, "replay-slow") in state.failpoints
+    return is_slow or served is None or step.invoked_ms <= served + RECOVERY_MS
+
+
+def changing(state: Example, session: Session, change: Callable[[ProducerState], ProducerState]) -> Iterator[Example]:
+    """The state if the broker counts the entries of this producer otherwise."""
+    view = state.topics.get(session.topic)
+    if view is not None and view.enabled:
+        states = frozenset(map(change, view.state(session.producer)))
+        if states != view.state(session.producer):
+            yield state.with_topic(session.topic, view.with_states(session.producer, states))
+
+
+def recovering(
+    state: Example, otherwise: Callable[[TopicView, ProducerState], Iterable[ProducerState]]
+) -> Iterator[Example]:
+    """The state after a reload, if producers may have recovered in other states, too."""
+    after = state
+    for topic, view in state.topics.items():
+        if state.past is not None and view.enabled and is_reloaded_by(state.past, topic):
+            states = {
+                name: every.union(*(otherwise(view, one) for one in every)) for name, every in view.states.items()
+            }
+            if states != view.states:
+                after = after.with_topic(topic, replace(view, states=states))
+    if after is not state:
+        yield after
+
+
+def recovered_to_last(state: ProducerState) -> ProducerState:
+    """The recovered state if the id that was stored last is the highest one that counts."""
+    last = next((one.highest for one in reversed(state.entries[state.since :]) if one.is_counted), NONE)
+    entries = tuple(
+        replace(one, counts=NONE) if one.is_counted and one.highest > last else one for one in state.entries
+    )
+    return replace(state, entries=entries, pushed=last, persisted=last)

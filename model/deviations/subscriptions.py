@@ -36,7 +36,12 @@ def before(state: Example) -> Example:
 
 def judged_as(state: Example, step: Step) -> Iterator[Example]:
     """The state after the last step, if it was this one instead."""
-    judged = judge(before(state), step.operation, step.outcome, step.late, step.at, step.unexpected)
+    return judged_from(before(state), step)
+
+
+def judged_from(former: Example, step: Step) -> Iterator[Example]:
+    """The state after a step, if this was the one before it."""
+    judged = judge(former, step.operation, step.outcome, step.late, step.at, step.unexpected)
     if isinstance(judged, Allowed):
         yield judged.state
 

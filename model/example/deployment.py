@@ -53,7 +53,7 @@ def reloaded(
         applications = applications_tracker.unloaded(applications, name, was_away=True)
         chunking = chunking_tracker.unloaded(chunking, name, is_graceful=not (is_killed or is_frozen))
         if name in state.topics:
-            state = state.with_topic(name, topic_observer.unloaded(state.topics[name], by_another_process=True).state)
+            state = state.with_topic(name, topic_observer.unloaded(state.topics[name]).state)
     return replace(state, applications=applications, consumption=consumption, chunking=chunking)
 
 

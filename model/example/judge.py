@@ -174,7 +174,7 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
         there = replica.judge(state.consumption, operation, outcome, remote)
         return there.then(lambda after: Allowed(replace(state, consumption=after)))
     if state.replication.follows(operation) or isinstance(operation, ReplicationOperation):
-        return _on_clusters(state, replication.judge(state.replication, operation, outcome, state.known))
+        return _on_clusters(state, replication.judge(state.replication, operation, outcome))
     if _is_chunked(state, operation):
         return _of_chunked_topic(state, operation, outcome)
     if isinstance(operation, ApplicationOperation):
@@ -193,16 +193,15 @@ def _on_topics(state: Example, operation: OnTopics, outcome: AnyOutcome, at: Int
         case CreateTopic():
             return _created(state, operation, outcome)
         case OpenProducer():
-            return producers.opened(producers.recovered(state, operation.topic, at), operation, outcome, at)
+            return producers.opened(state, operation, outcome)
         case AwaitProducers(topic):
-            return producers.activated(state, topic, outcome, at)
+            return producers.activated(state, topic, outcome)
         case CloseProducer() | CrashProducer() | ReadChunkRate():
             return Allowed(state)
         case Send():
             topic = state.sessions[operation.session].topic
             consumption = written.delayed(state.consumption, topic, operation.entries, at.completed_ms)
-            state = producers.recovered(replace(state, consumption=consumption), topic, at)
-            return _sent(state, operation, outcome)
+            return _sent(replace(state, consumption=consumption), operation, outcome)
         case SetDeduplication():
             return _switched(state, operation, outcome)
         case Unload(topic, classic):
@@ -267,7 +266,6 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         enabled=outcome.deduplication,
         snapshot_room=outcome.snapshot_room,
         ledger_room=outcome.ledger_room,
-        known=state.known,
         own_policy=_own_policy(operation),
         has_namespace_policy=operation.deduplication != "broker" or operation.persistence is not None,
         snapshots=None if outcome.snapshots is None else DueSnapshots(outcome.snapshots),

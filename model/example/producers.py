@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from model.cursors.ledger import Interval
 from model.deduplication import topic_observer
 from model.events import AnyOutcome, Late, Opened
 from model.example.state import Example, Judgement
@@ -31,28 +30,18 @@ def interrupted(state: Example, operation: AnyOperation, late: Iterable[Late]) -
     return state
 
 
-def recovered(state: Example, topic: str, at: Interval) -> Example:
-    """A topic has recovered some time after its load, unless answers are missing or a failpoint slows recovery."""
-    is_pending = any(session.pending and session.topic == topic for session in state.sessions.values())
-    if is_pending or topic in state.topics_with(frozenset({"replay-slow"})):
-        return state
-    return state.with_topic(topic, topic_observer.has_recovered(state.topics[topic], at.invoked_ms))
-
-
-def opened(state: Example, operation: OpenProducer, outcome: AnyOutcome, at: Interval) -> Judgement:
+def opened(state: Example, operation: OpenProducer, outcome: AnyOutcome) -> Judgement:
     if not isinstance(outcome, Opened):
         return Allowed(state)
     topic = operation.topic
     state = state.with_session(operation.session, session_of(operation, outcome.last_sequence_id))
     consumption = written.reopened(state.consumption, topic, operation.producer)
     state = replace(state, consumption=consumption)
-    view = state.topics[topic]
-    view = view if view.loaded_ms is not None else replace(view, loaded_ms=at.completed_ms)
-    judged = topic_observer.opened(view, operation.producer, outcome.last_sequence_id)
+    judged = topic_observer.opened(state.topics[topic], operation.producer, outcome.last_sequence_id)
     return judged.then(lambda after: Allowed(state.with_topic(topic, after)))
 
 
-def activated(state: Example, topic: str, outcome: AnyOutcome, at: Interval) -> Judgement:
+def activated(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
     """Sessions that waited are open now, as the state of SERVE says already."""
     if not isinstance(outcome, ProducersRead):
         return Allowed(state)
@@ -61,6 +50,6 @@ def activated(state: Example, topic: str, outcome: AnyOutcome, at: Interval) -> 
     def step(one: Activated) -> Callable[[Example], Judgement]:
         asked = OpenProducer(one.session, topic, producers[one.session].name)
         told = Opened(one.last_sequence_id, one.epoch)
-        return lambda before: opened(recovered(before, topic, at), asked, told, at)
+        return lambda before: opened(before, asked, told)
 
     return in_turn(state, [step(one) for one in outcome.activated if one.session in producers])

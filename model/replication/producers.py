@@ -26,11 +26,11 @@ NO_ROOM = 0
 Judged = Allowed[Replication] | Broken
 
 
-def judge(state: Replication, operation: AnyOperation, outcome: Outcome, known: frozenset[str]) -> Judged:
+def judge(state: Replication, operation: AnyOperation, outcome: Outcome) -> Judged:
     """What an operation with its outcome leaves possible of what each cluster knows of its producers."""
     match operation:
         case CreateTopic(topic) if isinstance(outcome, Created) and outcome.replication is not None:
-            view = TopicView(enabled=outcome.deduplication, snapshot_room=NO_ROOM, known=known)
+            view = TopicView(enabled=outcome.deduplication, snapshot_room=NO_ROOM)
             clusters = outcome.replication.clusters
             return Allowed(replace(state, views={**state.views, **{(topic, label): view for label in clusters}}))
         case OpenProducer(topic=topic, producer=name, cluster=str(cluster)) if isinstance(outcome, Opened):
@@ -65,7 +65,7 @@ def _judged(state: Replication, topic: str, cluster: str, judged: Allowed[TopicV
 def _forgotten(state: Replication, cluster: str) -> Replication:
     """A cluster has lost its data, and knows no producer."""
     new = {
-        at: TopicView(enabled=view.enabled, snapshot_room=NO_ROOM, known=view.known)
+        at: TopicView(enabled=view.enabled, snapshot_room=NO_ROOM)
         for at, view in state.views.items()
         if at[1] == cluster
     }

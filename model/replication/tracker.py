@@ -58,9 +58,9 @@ KEPT_WITHOUT_A_CLUSTER = KEPT_BY_UNEQUAL_CLUSTERS | {"REPL-03", "REPL-20"}
 """What is judged while a cluster is lost, whose log is known as it was before."""
 
 
-def judge(state: Replication, operation: AnyOperation, outcome: Outcome, known: frozenset[str]) -> Judged:
+def judge(state: Replication, operation: AnyOperation, outcome: Outcome) -> Judged:
     """The state after this operation and outcome, between the clusters and of the producers at each."""
-    return _judge(state, operation, outcome).then(lambda after: producers.judge(after, operation, outcome, known))
+    return _judge(state, operation, outcome).then(lambda after: producers.judge(after, operation, outcome))
 
 
 def _judge(state: Replication, operation: AnyOperation, outcome: Outcome) -> Judged:

@@ -9,7 +9,6 @@ import pytest
 from conformance.lockstep.lockstep import Lockstep
 from model.events import AllReceived, CursorRead, Delivery, Done, ReceivedMessages, Refused, Subscribed
 from model.example import Example
-from model.excuses.chunking import CHUNK_ONLY_LAST_DEDUPLICATED
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import CreateTopic, OpenProducer, Send
@@ -58,7 +57,7 @@ def test_chunks_of_one_message_are_in_the_log_in_their_order_though_they_share_a
 
 
 def test_but_not_if_it_is_unknown_which_of_them_are_stored() -> None:
-    deviates = {CHUNK_ONLY_LAST_DEDUPLICATED}
+    deviates = {"chunk-only-last-deduplicated"}
     again = "p sends 1a0@0 1a1@1 1a2@2; p sends 1a0@3 1a1@4 1a2=dup; c subscribes; c gets p1@2:3"
     assert isinstance(judged(*steps(f"t on; p opens -1; {again}"), known=deviates), Allowed)
 

@@ -22,7 +22,6 @@ from model.cluster_operations import AWAY
 from model.deduplication.variants import Variant
 from model.deviations import DEVIATIONS
 from model.example import Example
-from model.excuses.chunking import CHUNK_EACH_DEDUPLICATED
 from model.explain import judge_step
 from model.judgement import Allowed
 from model.key_shared.variants import KeysVariant
@@ -188,7 +187,7 @@ def test_replication_that_does_not_keep_all_messages_in_order_is_found(
     )
     by_deviation = {found.violation.deviation for found in campaign.found}
     assert {found.violation.rule for found in campaign.found} == {"REPL-01"}
-    assert {None} <= by_deviation <= {None, CHUNK_EACH_DEDUPLICATED, "overlapping-batch-dropped"}
+    assert {None} <= by_deviation <= {None, "chunk-each-deduplicated", "overlapping-batch-dropped"}
 
 
 def test_messages_of_the_other_cluster_are_judged_by_the_rules_of_all_documents() -> None:

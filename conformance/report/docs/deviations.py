@@ -32,7 +32,7 @@ def deviations_page(by_document: Mapping[str, Iterable[Deviation]], releases: It
         "one. *read*: the releases whose code has it, and which were not tried. "
         "*not*: the releases that were seen without it.",
         *_index(tuple(one for entries in by_document.values() for one in entries), releases),
-        *(_document(HEADINGS[name], tuple(entries)) for name, entries in by_document.items()),
+        *(_document(heading, tuple(by_document[name])) for name, heading in HEADINGS.items()),
         _shadows(tuple(one for entries in by_document.values() for one in entries)),
     )
 

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from model.deduplication.producer_state import ProducerState
 from model.deduplication.topic_observer import WrongAnswer
 from model.deviation import Deviation, Shadow
-from model.deviations.loads import sessions_in
+from model.deviations.loads import changing, sessions_in
 from model.events import Duplicate
 from model.example.state import Example, Judgement, Past
 from model.example.step import Step
@@ -45,11 +46,8 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
 def alternatives(state: Example, step: Step) -> Iterator[Example]:
     """The broker counts only the lowest id of each batch that pulsar-client sent so far."""
     for session in _answered(state, step):
-        if (view := state.topics.get(session.topic)) is not None and view.enabled:
-            batches = frozenset(_batches_of(state, session))
-            states = frozenset(_counting_lowest(one, batches) for one in view.state(session.producer))
-            if states != view.state(session.producer):
-                yield state.with_topic(session.topic, view.with_states(session.producer, states))
+        batches = frozenset(_batches_of(state, session))
+        yield from changing(state, session, partial(_counting_lowest, batches=batches))
 
 
 def _answered(state: Example, step: Step) -> Iterator[Session]:

@@ -79,7 +79,7 @@ def _counting(view: TopicView, kept: TopicView) -> TopicView:
 def _replayed(state: ProducerState) -> Iterator[ProducerState]:
     """The states after a replay of all entries, those without an answer stored or not."""
     for entries in _stored(state.entries):
-        after = replace(state, entries=entries, failed=False, lags=False)
+        after = replace(state, entries=entries, failed=False)
         yield replace(after, pushed=after.written, persisted=after.written)
 
 

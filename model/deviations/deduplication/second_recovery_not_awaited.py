@@ -6,15 +6,15 @@ from dataclasses import replace
 from model.deduplication import observer
 from model.deduplication.producer_state import NONE, ProducerState, ProducerStates
 from model.deduplication.snapshots import WrongId
-from model.deduplication.topic_observer import RECOVERY_MS, WrongAnswer, WrongLastSequenceId
+from model.deduplication.topic_observer import WrongAnswer, WrongLastSequenceId
 from model.deviation import Deviation, Shadow
 from model.deviations.facts import is_reloaded_by, pasts_since_load
-from model.deviations.loads import served_ms, sessions_in
-from model.events import Opened, Sent, Stored, Unknown
-from model.example.judge import judge
+from model.deviations.loads import answers_in, may_recover, served_ms, sessions_in
+from model.deviations.subscriptions import judged_from
+from model.events import Opened, Stored, Unknown
 from model.example.state import Example, Judgement
 from model.example.step import Step
-from model.judgement import Allowed, Broken
+from model.judgement import Broken
 from model.log import Position
 from model.operations import OpenProducer, ReadSnapshot
 from model.sessions import Session
@@ -97,26 +97,17 @@ def _sent_late(before: Example, step: Step) -> Iterator[Example]:
             late = states.union(*(_replayed_in_part(one) for one in states))
             if late != states and (len(states) > 1 or _has_unknown_answers(step, session)):
                 former = before.with_topic(session.topic, view.with_states(session.producer, late))
-                judged = judge(former, step.operation, step.outcome, step.late, step.at, step.unexpected)
-                if isinstance(judged, Allowed):
-                    yield judged.state
+                yield from judged_from(former, step)
 
 
 def _has_unknown_answers(step: Step, session: Session) -> bool:
     """Whether the client may have sent entries whose answers it does not say."""
-    answers = [answer for one in step.late for answer in one.answers]
-    answers += step.outcome.answers if isinstance(step.outcome, Sent) else []
-    return session.client == "official" or any(isinstance(one, Unknown) for one in answers)
+    return session.client == "official" or any(isinstance(one, Unknown) for one in answers_in(step))
 
 
 def _is_recovering(state: Example, step: Step, topic: str | None) -> bool:
-    """Whether a second recovery of a topic may continue: some time after its load, and longer if it is slowed."""
-    if topic is None or not _may_race(state, topic):
-        return False
-    served = served_ms(state, topic)
-    is_pending = any(session.pending and session.topic == topic for session in state.sessions.values())
-    is_slow = is_pending or (topic, "replay-slow") in state.failpoints
-    return is_slow or served is None or step.invoked_ms <= served + RECOVERY_MS
+    """Whether a second recovery of a topic may continue."""
+    return topic is not None and _may_race(state, topic) and may_recover(state, step, topic)
 
 
 def _may_race(state: Example, topic: str) -> bool:
@@ -153,25 +144,17 @@ def _at_load(state: Example, topic: str) -> Iterator[Entry]:
 def _replayed_in_part(state: ProducerState) -> Iterator[ProducerState]:
     """The states of a broker that has replayed only some of the entries when it serves the producer first."""
     if state.is_recovered:
-        replayed = state.entries[state.since :]
-        counted = {NONE, *(stored.highest for stored in replayed if not stored.entry.is_part)} - {state.written}
-        unfinished = {stored.highest for stored in replayed if stored.entry.is_part} - counted - {state.written}
-        yield from (_at(state, highest) for highest in counted)
-        yield from (_at(state, highest, is_unfinished=True) for highest in unfinished)
+        ids = {NONE, *(stored.highest for stored in state.entries[state.since :])} - {state.written}
+        yield from (_at(state, highest) for highest in ids)
 
 
 def _set_back(state: ProducerState, loaded: frozenset[Entry]) -> Iterator[ProducerState]:
     """The state after the second replay set the ids back to those of the last entry that it replays."""
     replayed = [stored for stored in state.entries[state.since :] if stored.entry in loaded]
-    counted = max((stored.highest for stored in replayed if not stored.entry.is_part), default=NONE)
-    highest = max(state.pushed, state.persisted)
-    if highest > counted:
-        yield _at(state, counted)
-    if replayed and replayed[-1].entry.is_part and highest > (last := replayed[-1].highest):
-        yield _at(state, last, is_unfinished=True)
+    whole = max((stored.highest for stored in replayed if not stored.entry.is_part), default=NONE)
+    last = {stored.highest for stored in replayed[-1:]}
+    yield from (_at(state, highest) for highest in {whole, *last} if highest < max(state.pushed, state.persisted))
 
 
-def _at(state: ProducerState, highest: int, *, is_unfinished: bool = False) -> ProducerState:
-    """The state if this is the highest id that the broker counts, which may be that of an unfinished message."""
-    requires = state.requires | ({"chunk-recovery-counts-unfinished"} if is_unfinished else set())
-    return replace(state, pushed=highest, persisted=highest, requires=requires)
+def _at(state: ProducerState, highest: int) -> ProducerState:
+    return replace(state, pushed=highest, persisted=highest)

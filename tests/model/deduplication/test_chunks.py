@@ -11,11 +11,6 @@ import pytest
 
 from model.deviations import DEVIATIONS
 from model.events import Opened, Sent, Stored
-from model.excuses.chunking import (
-    CHUNK_EACH_DEDUPLICATED,
-    CHUNK_ONLY_LAST_DEDUPLICATED,
-    CHUNK_RECOVERY_COUNTS_UNFINISHED,
-)
 from model.judgement import Allowed
 from model.log import Position
 from model.operations import OpenProducer, Send
@@ -74,12 +69,12 @@ def test_an_unfinished_message_with_another_uuid_begins_again() -> None:
 
 def test_a_chunk_whose_predecessor_is_missing_may_only_be_refused() -> None:
     assert is_sound("t on; p opens -1; 5a0@0; 5a2=UnknownStatus")
-    assert deviates(CHUNK_ONLY_LAST_DEDUPLICATED, "t on; p opens -1; 5a0@0; 5a2@1")
+    assert deviates("chunk-only-last-deduplicated", "t on; p opens -1; 5a0@0; 5a2@1")
 
 
 def test_releases_store_all_chunks_but_the_last_one_again() -> None:
-    assert deviates(CHUNK_ONLY_LAST_DEDUPLICATED, f"{WHOLE}; 5a1@3")
-    assert deviates(CHUNK_ONLY_LAST_DEDUPLICATED, "t on; p opens -1; 5a0@0; 5a0@1")
+    assert deviates("chunk-only-last-deduplicated", f"{WHOLE}; 5a1@3")
+    assert deviates("chunk-only-last-deduplicated", "t on; p opens -1; 5a0@0; 5a0@1")
 
 
 @pytest.mark.parametrize(
@@ -103,28 +98,28 @@ def test_the_first_chunk_of_a_new_message_is_stored(answer: str) -> None:
 
 def test_the_releases_that_take_each_chunk_for_a_message_store_the_first_one_only() -> None:
     first = "t on; p opens -1; 5a0@0"
-    assert deviates(CHUNK_EACH_DEDUPLICATED, f"{first}; 5a1=dup")
-    assert deviates(CHUNK_EACH_DEDUPLICATED, f"{first}; p closes; p opens 5")
+    assert deviates("chunk-each-deduplicated", f"{first}; 5a1=dup")
+    assert deviates("chunk-each-deduplicated", f"{first}; p closes; p opens 5")
     assert is_sound(f"{first}; p sends 6@1; p closes; p opens 6"), "what happened to 5 does not matter any more"
     assert broken(f"{first}; p sends 6@1; 6b1=dup; p closes; p opens 5") == "DEDUP-09"
 
 
 def test_a_recovery_counts_a_message_whose_first_chunks_it_replays() -> None:
     history = "t on; p opens -1; 5a0@0; 5a1@1; t unloads"
-    assert deviates(CHUNK_RECOVERY_COUNTS_UNFINISHED, f"{history}; p opens 5")
+    assert deviates("chunk-recovery-counts-unfinished", f"{history}; p opens 5")
     counted = verdicts.allowed_by(*steps(f"{history}; p opens 5; 5a2=dup"), known=DEVIATIONS)
-    assert counted.deviations == (CHUNK_RECOVERY_COUNTS_UNFINISHED,), "it is reported once"
+    assert counted.deviations == ("chunk-recovery-counts-unfinished",), "it is reported once"
     assert broken(f"{history}; p opens -1; 5a2=dup") == "CHUNK-13"
     assert broken(f"{history}; p opens 5; 5a2@2") == "CHUNK-13"
 
 
 def test_a_recovery_falls_back_to_the_message_whose_chunk_was_stored_again_last() -> None:
     history = f"{WHOLE}; p sends 6@3; 5a0@4; t unloads"
-    known = {CHUNK_ONLY_LAST_DEDUPLICATED}
+    known = {"chunk-only-last-deduplicated"}
     fallen = verdicts.broken_by(*steps(f"{history}; p opens 5"), known=known)
-    assert (fallen.rule, fallen.deviation) == ("CHUNK-13", CHUNK_RECOVERY_COUNTS_UNFINISHED)
+    assert (fallen.rule, fallen.deviation) == ("CHUNK-13", "chunk-recovery-counts-unfinished")
     allowed = verdicts.allowed_by(*steps(f"{history}; p opens 5; p sends 6@2:0; snapshot @4 p=5"), known=DEVIATIONS)
-    assert set(allowed.deviations) == {*known, CHUNK_RECOVERY_COUNTS_UNFINISHED}
+    assert set(allowed.deviations) == {*known, "chunk-recovery-counts-unfinished"}
     assert broken(f"{history}; p opens 6; p sends 6@2:0") == "DEDUP-03"
 
 

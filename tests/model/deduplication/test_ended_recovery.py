@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from model.cursors.ledger import Interval
-from model.deduplication.topic_observer import RECOVERY_MS
 from model.deviations import DEVIATIONS
+from model.deviations.loads import RECOVERY_MS
 from model.example import Example
 from model.explain import judge
 from model.judgement import Allowed, Broken
@@ -84,19 +84,6 @@ def test_a_second_replay_may_set_the_sequence_id_back_between_two_entries_of_one
     assert isinstance(judged(*steps(f"{history} 3@2 2@3"), known=known), Broken), "the log ends with 2"
     of_namespace = history.replace("topic-on", "on")
     assert isinstance(judged(*steps(f"{of_namespace} 3@2 3@3"), known=known), Broken), "there is one recovery"
-
-
-@pytest.mark.parametrize(("loads", "is_allowed"), [("t unloads; p opens 5; ", True), ("", False)])
-def test_a_second_replay_may_set_the_id_back_between_chunks_that_each_count_at_once(
-    *, loads: str, is_allowed: bool
-) -> None:
-    verdict = judged(known=DEVIATIONS)
-    history = f"t topic-on; p opens -1; p sends 5a0@0; p sends 5a1=dup; {loads}p sends 6b0@1; p sends 6b1@2"
-    for happened in steps(history):
-        assert isinstance(verdict, Allowed), verdict
-        verdict = judge(verdict.state, happened[0], happened[1], at=Interval(LOADED_MS, LOADED_MS))
-    is_excused = isinstance(verdict, Allowed) and "second-recovery-not-awaited" in verdict.deviations
-    assert is_excused is is_allowed
 
 
 @pytest.mark.parametrize(("wait_ms", "again"), [(RECOVERY_MS + 1, "3@3"), (0.0, "2@3")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from model.cursors.ledger import Interval
-from model.deduplication.topic_observer import RECOVERY_MS
+from model.deviations.loads import RECOVERY_MS
 from model.events import Created, DeduplicationSet, Done, Opened
 from model.example import Example
 from model.explain import judge

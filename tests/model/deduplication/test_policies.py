@@ -62,8 +62,7 @@ def in_turn(state: Example, *happened: tuple[AnyOperation, AnyOutcome]) -> Examp
 
 
 def knowing(*names: str, state: Example) -> Example:
-    views = {name: replace(view, known=frozenset(names)) for name, view in state.topics.items()}
-    return replace(state, known=frozenset(names), topics=views)
+    return replace(state, known=frozenset(names))
 
 
 OFF = SetDeduplication("t0", "topic", on=False), PolicyIgnored("Enabled")

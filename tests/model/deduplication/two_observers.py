@@ -136,7 +136,7 @@ def _opened(view: TopicView, before: Mapping[str, States], producer: str, last_s
     return {**before, producer: states}
 
 
-def _unloaded(view: TopicView, before: Mapping[str, States], *, by_another_process: bool = False) -> Producers:
+def _unloaded(view: TopicView, before: Mapping[str, States]) -> Producers:
     is_crowded = len(view.states) > view.snapshot_room
     return {n: reference_states.loaded(states, may_be_unknown=is_crowded) for n, states in before.items()}
 

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from model.cluster_operations import AWAY
 from model.events import Abandoned, LogRead
-from model.excuses.chunking import CHUNK_EACH_DEDUPLICATED
 from model.explain import judge
 from model.judgement import Broken
 from model.log import Position
@@ -73,17 +72,17 @@ CHUNKED = history("p sends 1a0@0 1a1@1; q sends 1@2; p sends 1a2@3 2@4; log p:1a
 
 @pytest.mark.parametrize("places", [(0, 2, 4), (0, 1, 2, 4), (0, 2, 3, 4)])
 def test_later_chunks_are_dropped_by_a_deviation(places: tuple[int, ...]) -> None:
-    assert deviates(CHUNK_EACH_DEDUPLICATED, *CHUNKED, away(CHUNKED, *places))
+    assert deviates("chunk-each-deduplicated", *CHUNKED, away(CHUNKED, *places))
 
 
 @pytest.mark.parametrize("places", [(1, 2, 3, 4), (2, 4), (0, 4), (0, 2), (0, 4, 2)])
 def test_that_deviation_explains_no_other_loss(places: tuple[int, ...]) -> None:
-    broken = broken_by(*CHUNKED, away(CHUNKED, *places), known=CHUNK_EACH_DEDUPLICATED)
+    broken = broken_by(*CHUNKED, away(CHUNKED, *places), known="chunk-each-deduplicated")
     assert (broken.rule, broken.deviation) == ("REPL-01", None)
 
 
 def test_a_cluster_without_deduplication_has_all_chunks() -> None:
-    broken = broken_by(*CHUNKED, away(CHUNKED, 0, 2, 4, is_deduplicated=False), known=CHUNK_EACH_DEDUPLICATED)
+    broken = broken_by(*CHUNKED, away(CHUNKED, 0, 2, 4, is_deduplicated=False), known="chunk-each-deduplicated")
     assert (broken.rule, broken.deviation) == ("REPL-01", None)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.ways import adding, minimal, simplest, together
+from model.ways import adding, minimal, together
 
 A, B = "a", "b"
 
@@ -12,11 +12,6 @@ def test_ways_are_kept_minimal() -> None:
     both = together(one, other)
     assert both == {frozenset({A, B})}
     assert minimal(one | both) == one
-
-
-def test_the_way_with_the_fewest_unknown_deviations_counts() -> None:
-    assert simplest([frozenset({"unknown"}), frozenset({A, B})], frozenset({A, B})) == frozenset({A, B})
-    assert simplest([frozenset({A, B}), frozenset({B})], frozenset()) == frozenset({B})
 
 
 def test_amounts_of_deviations_are_added() -> None:

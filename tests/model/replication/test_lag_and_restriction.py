@@ -101,7 +101,7 @@ def test_a_send_says_where_its_messages_may_be() -> None:
     state = Replication(topics={"t": TOPIC}, producers={"p": ClusterProducer("t", "A", "p")}, views=views)
     messages = (Message(1, "m1"), Message(2, "m2", only_to=("B",)), Message(3, "m3", only_to=()))
     sent = Sent(tuple(Stored(at("A", 5 + number)) for number in range(len(messages))))
-    after = judge(state, Send("p", tuple(Entry((message,)) for message in messages)), sent, frozenset())
+    after = judge(state, Send("p", tuple(Entry((message,)) for message in messages)), sent)
     assert isinstance(after, Allowed)
     assert after.state.topics["t"].restricted == {"m2": frozenset("AB"), "m3": frozenset("A")}
 
@@ -138,7 +138,7 @@ def left_behind(
     state = Replication(
         topics={"t": TOPIC}, consumers={"k": ClusterConsumer(cluster="A", topic="t", subscription="sub")}
     )
-    return judge(state, CatchUp("k", prefix="c"), Lagging("B", at("B", 0), 150.0, read), frozenset())
+    return judge(state, CatchUp("k", prefix="c"), Lagging("B", at("B", 0), 150.0, read))
 
 
 def test_nothing_can_follow_while_replication_is_too_slow_for_a_snapshot() -> None:

@@ -30,20 +30,17 @@ def read_back(topic: ReplicatedTopic, *, is_quiet: bool = True) -> Replication:
         label: ClusterRead(entries=log(label, entries, times_ms={}), cursors=(CURSORS[label],))
         for label, entries in LOGS.items()
     }
-    found = judge(Replication(topics={"t": topic}), ReadClusters("t"), ClustersRead(clusters, is_quiet=is_quiet), _NONE)
+    found = judge(Replication(topics={"t": topic}), ReadClusters("t"), ClustersRead(clusters, is_quiet=is_quiet))
     assert isinstance(found, Allowed)
     return found.state
 
 
-_NONE: frozenset[str] = frozenset()
-
-
 def given(state: Replication, *messages: tuple[str, Position]) -> Allowed[Replication] | Broken:
     """A consumer subscribes in B and receives these messages."""
-    joined = judge(state, JOIN, Subscribed(), _NONE)
+    joined = judge(state, JOIN, Subscribed())
     assert isinstance(joined, Allowed)
     outcome = ReceivedMessages(tuple(Delivery(position, -1, 0, message) for message, position in messages))
-    return judge(joined.state, Receive("k1", 100), outcome, _NONE)
+    return judge(joined.state, Receive("k1", 100), outcome)
 
 
 def test_messages_after_the_last_update_may_be_delivered_again_after_a_failover() -> None:
@@ -78,11 +75,11 @@ def test_these_updates_promise_nothing(topic: ReplicatedTopic, is_quiet: bool) -
 
 def test_a_message_delivered_before_the_update_is_not_a_repetition() -> None:
     """A consumer that subscribed earlier may have received it before and hands it over only now."""
-    before = judge(read_back(ALL, is_quiet=False), JOIN, Subscribed(), _NONE)
+    before = judge(read_back(ALL, is_quiet=False), JOIN, Subscribed())
     assert isinstance(before, Allowed)
-    quiet = judge(before.state, ReadClusters("t"), read_of(before.state), _NONE)
+    quiet = judge(before.state, ReadClusters("t"), read_of(before.state))
     assert isinstance(quiet, Allowed)
-    taken = judge(quiet.state, Receive("k1", 1), ReceivedMessages((Delivery(at("B", 0), -1, 0, "a0"),)), _NONE)
+    taken = judge(quiet.state, Receive("k1", 1), ReceivedMessages((Delivery(at("B", 0), -1, 0, "a0"),)))
     assert isinstance(taken, Allowed)
 
 

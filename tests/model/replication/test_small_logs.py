@@ -276,7 +276,7 @@ def test_the_end_of_a_cut_that_catching_up_healed_is_unknown() -> None:
     cut = replace(TOPIC, cut={("A", "B"): ((0, 50), (100, None))})
     consumer = ClusterConsumer(cluster="A", topic="t", subscription="sub", passed=None)
     state = Replication(topics={"t": cut}, consumers={"k": consumer})
-    caught_up = judge(state, CatchUp("k", prefix="c"), CaughtUp(1.0, ()), frozenset())
+    caught_up = judge(state, CatchUp("k", prefix="c"), CaughtUp(1.0, ()))
     assert isinstance(caught_up, Allowed)
     assert caught_up.state.topics["t"].cut == {("A", "B"): ((0, 50),)}
 

@@ -118,7 +118,7 @@ def test_a_subscription_comes_only_to_clusters_that_others_replicate_to() -> Non
 def test_a_catch_up_acknowledges_only_what_came_to_its_cluster() -> None:
     consumer = ClusterConsumer(cluster="B", topic="t", subscription="sub")
     state = Replication(topics={"t": CHAIN}, consumers={"k": consumer})
-    caught = judge(state, CatchUp("k", prefix="c"), CaughtUp(0.0, ("c0",)), frozenset())
+    caught = judge(state, CatchUp("k", prefix="c"), CaughtUp(0.0, ("c0",)))
     assert isinstance(caught, Allowed)
     topic: ReplicatedTopic = caught.state.topics["t"]
     assert topic.acknowledged("sub") == {"a0", "b0", "c0"}
@@ -127,7 +127,6 @@ def test_a_catch_up_acknowledges_only_what_came_to_its_cluster() -> None:
         Replication(topics={"t": CHAIN}, consumers={"k": replace(consumer, cluster="C")}),
         CatchUp("k", prefix="c"),
         CaughtUp(0.0, ()),
-        frozenset(),
     )
     assert isinstance(at_c, Allowed)
     assert at_c.state.topics["t"].acknowledged("sub") == {"b0"}
@@ -156,7 +155,7 @@ def in_turn(topic: ReplicatedTopic, *happened: tuple[AnyOperation, Outcome]) -> 
     consumers = {"k": ClusterConsumer(cluster="C", topic="t", subscription="sub")}
     state = Replication(topics={"t": topic}, consumers=consumers)
     for operation, outcome in happened:
-        after = judge(state, operation, outcome, frozenset())
+        after = judge(state, operation, outcome)
         assert isinstance(after, Allowed)
         state = after.state
     return state
@@ -191,7 +190,7 @@ def test_what_is_left_of_the_clusters_keeps_its_rules() -> None:
 def test_replication_between_the_clusters_that_are_left_goes_on() -> None:
     state = Replication(topics={"t": replace(LOST, lost={"C": "kill"})})
     stalled = ReplicatorStalled("A", "B", 30.0, ("a0",))
-    assert broken(judge(state, ReadClusters("t"), stalled, frozenset()))[0] == "REPL-01"
+    assert broken(judge(state, ReadClusters("t"), stalled))[0] == "REPL-01"
 
 
 def test_snapshots_are_not_judged_while_a_cluster_is_lost() -> None:
@@ -374,7 +373,7 @@ def test_the_catch_up_at_the_end_is_at_a_cluster_that_kept_its_data() -> None:
 def test_an_emptied_cluster_knows_no_producer() -> None:
     view = TopicView(enabled=True, snapshot_room=6, last_position=at("C", 3))
     state = Replication(topics={"t": replace(LOST, lost={"C": "kill"})}, views={("t", "C"): view, ("t", "A"): view})
-    after = judge(state, RecoverCluster("C", is_empty=True), LinkHealed(900), frozenset())
+    after = judge(state, RecoverCluster("C", is_empty=True), LinkHealed(900))
     assert isinstance(after, Allowed)
     assert (after.state.views["t", "C"].last_position, after.state.views["t", "A"].last_position) == (None, at("C", 3))
 
@@ -403,7 +402,7 @@ def test_a_cumulative_ack_acknowledges_messages_whose_first_copy_it_passes(numbe
         (Receive("k", 100), ReceivedMessages(given[3:])),
         (AckById("k", (f"a{number}",), cumulative=True), Acknowledged(given[number : number + 1], begun_ms=1)),
     ):
-        after = judge(state, operation, outcome, frozenset())
+        after = judge(state, operation, outcome)
         assert isinstance(after, Allowed), after
         state = after.state
     assert state.topics["t"].acknowledged("sub") == acknowledged
