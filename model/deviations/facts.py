@@ -218,10 +218,16 @@ def cut_off_by(state: Example, step: Step, topic: str) -> frozenset[str]:
 
 def cut_off_in_rollover(state: Example, step: Step, topic: str) -> frozenset[str]:
     """The producers of a topic some of whose sends waited for its next ledger when a step terminated it."""
+    return cut_off_by(state, step, topic) if ends_in_full_ledger(state, step, topic) else frozenset()
+
+
+def ends_in_full_ledger(state: Example, step: Step, topic: str) -> bool:
+    """Whether a step terminated a topic at the last entry of a ledger, while sends were unanswered."""
     if step.operation != Terminate(topic) or not isinstance(step.outcome, Terminated):
-        return frozenset()
+        return False
     room = state.topics[topic].ledger_room
-    return frozenset() if room is None or step.outcome.end.entry + 1 < room else cut_off_by(state, step, topic)
+    is_full = room is not None and step.outcome.end.entry + 1 >= room
+    return is_full and any(state.sessions[one.session].topic == topic for one in step.late)
 
 
 def contention_forgotten(state: Example, topic: str) -> Example:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from model.deviation import Deviation, Shadow
-from model.deviations.facts import cut_off_in_rollover
+from model.deviations.facts import cut_off_in_rollover, ends_in_full_ledger
 from model.example.state import Example
 from model.example.step import Step
 from model.operations import Terminate
@@ -36,3 +36,5 @@ def alternatives(state: Example, step: Step) -> Iterator[Example]:
         tracked = replace(consumption.topics[topic], in_doubt=producers)
         after = replace(state, consumption=consumption.with_topic(topic, tracked))
         yield after.with_confirmed(topic, lambda log: replace(log, end=None))
+    elif ends_in_full_ledger(state, step, topic):  # the last of the sends has filled it, and none waits
+        yield state.with_confirmed(topic, lambda log: replace(log, end=None))

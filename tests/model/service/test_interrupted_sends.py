@@ -128,6 +128,13 @@ def test_only_a_rollover_reopens_a_terminated_topic() -> None:
     assert broken(all_confirmed, OPENS, Opened(-1)).deviation is None
 
 
+def test_a_rollover_reopens_a_terminated_topic_also_if_no_send_waits() -> None:
+    filled = (Terminate("t"), Terminated(at(5)), (Late("p", tuple(Stored(at(number)) for number in range(1, 6))),))
+    begin = (*BEGIN[:2], (Send("p", ALL[:5], wait=False), Sent(())), filled)
+    judged = allowed_by(*begin, (OPENS, Opened(-1)), known=DEVIATIONS)
+    assert judged.deviations == (REOPENED,)
+
+
 def test_what_is_stored_after_the_end_may_come_later_if_the_topic_is_writable_again() -> None:
     state = after(terminated(5), knows=True)
     for stored in (6, 8):
