@@ -190,10 +190,9 @@ def _plain(outcome: AnyOutcome) -> str:
             return f"deduplication is {'on' if on else 'off'} now"
         case PolicyIgnored(deduplication=status):
             return f"the broker still reports deduplication as {status}"
-        case Cleared(fired=()):
-            return "there were none"
         case Cleared(fired=fired):
-            return "; ".join(f"{one.kind} on topic {one.topic} fired {times(one.times)}" for one in fired)
+            each = (f"{one.kind} on topic {one.topic} fired {times(one.times)}" for one in fired)
+            return "; ".join(each) or "there were none"
         case NetworkFaultsCleared(fired=fired):
             return f"network faults fired {times(fired)}"
         case Skipped(why=why):
