@@ -184,10 +184,9 @@ def _plain(outcome: AnyOutcome) -> str:
             return "the bookies lost what they had not synced"
         case Created(deduplication=on, snapshot_room=room, replication=settings):
             where = "" if settings is None else f"{replication.settings_in_words(settings)}; "
-            holds = f"a snapshot holds {count(room, 'producer', 'producers')}"
-            return f"{where}deduplication is {'on' if on else 'off'}, {holds}"
+            return f"{where}deduplication is {_switched(on)}, a snapshot holds {count(room, 'producer', 'producers')}"
         case DeduplicationSet(deduplication=on):
-            return f"deduplication is {'on' if on else 'off'} now"
+            return f"deduplication is {_switched(on)} now"
         case PolicyIgnored(deduplication=status):
             return f"the broker still reports deduplication as {status}"
         case Cleared(fired=fired):
@@ -219,13 +218,17 @@ def _plain(outcome: AnyOutcome) -> str:
             listed = [f"{logged.position} {logged.producer} {logged.entry}" for logged in entries]
             return f"{count(len(entries), 'entry', 'entries')}: " + joined(listed, "; ")
         case SnapshotRead(position=position, producers=highest_ids, last=last, waited_s=waited_s):
-            listed = [f"{name} at {highest}" for name, highest in highest_ids.items()]
+            ids = joined([f"{name} at {highest}" for name, highest in highest_ids.items()]) or "no producer"
             awaited = "" if last is None else f", {waited_s:.1f} s after the log's end was at {last}"
-            return f"taken at {position}, with {joined(listed) or 'no producer'}{awaited}"
+            return f"taken at {position}, with {ids}{awaited}"
         case SourceEnded() | Consumed() | Drained() | Ran() | DatabaseRead() | Stuck():
             return _of_application(outcome)
         case _:
             assert_never(outcome)
+
+
+def _switched(on: bool) -> str:
+    return "on" if on else "off"
 
 
 def _of_administrators(outcome: StillConnected | BothAnswered) -> str:
