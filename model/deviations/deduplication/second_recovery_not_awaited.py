@@ -53,7 +53,7 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
             after = frozenset(new for low in late for new in observer.send(low, entry, answer, around))
             return broken.passing(after) if topics and after else None
         case WrongLastSequenceId(_, states, highest) if _is_recovering(state, step, step.operation.topic):
-            after = _reported_late(states, highest)
+            after = _reported_wrongly(states, highest, frozenset(_at_load(state, step.operation.topic or "")))
             return broken.passing(after) if after else None
         case WrongId(view, _, producer, highest) if isinstance(step.operation, ReadSnapshot):
             last = _last_before_race(state, step.operation.topic)
@@ -69,24 +69,26 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
 
 
 def alternatives(state: Example, step: Step) -> Iterator[Example]:
-    """ProducerSuccess, or an entry without an answer, came before all entries were replayed."""
+    """ProducerSuccess, or an entry without an answer, came before all entries were replayed, or ProducerSuccess after
+    the second replay set the ids back."""
     past = state.past
     if past is None:
         return
     match step.operation, step.outcome:
         case OpenProducer(topic=topic, producer=name, cluster=None), Opened(last_sequence_id=int(highest)):
             if _is_recovering(past.before, step, topic):
-                late = _reported_late(past.before.topics[topic].state(name), highest)
-                if late:
+                loaded = frozenset(_at_load(past.before, topic))
+                if late := _reported_wrongly(past.before.topics[topic].state(name), highest, loaded):
                     view = state.topics[topic]
                     yield state.with_topic(topic, view.with_states(name, view.state(name) | late))
         case _:
             yield from _sent_late(past.before, step)
 
 
-def _reported_late(states: ProducerStates, highest: int) -> ProducerStates:
-    late = (low for one in states for low in _replayed_in_part(one) if low.pushed == highest)
-    return frozenset(replace(low, is_recovered=False) for low in late)
+def _reported_wrongly(states: ProducerStates, highest: int, loaded: frozenset[Entry]) -> ProducerStates:
+    """The states in which the broker has this highest id, because its replay goes on."""
+    low = (each for one in states for each in (*_replayed_in_part(one), *_set_back(one, loaded)))
+    return frozenset(replace(one, is_recovered=False) for one in low if one.pushed == highest)
 
 
 def _sent_late(before: Example, step: Step) -> Iterator[Example]:

@@ -117,6 +117,15 @@ def test_a_snapshot_may_be_at_an_entry_that_was_in_flight_during_the_unload() ->
     assert confirmed.deviation is None
 
 
+def test_a_second_recovery_may_set_the_ids_back_before_the_producer_reopens() -> None:
+    """Seen on 4.0.8: the first read of the log after the second reload had the message that was in flight."""
+    history = "p opens -1; p sends 1@0 2@1; t unloads; p opens 2; p sends 3; p crashes ~ p ?; p opens"
+    assert deviates("second-recovery-not-awaited", f"t topic-on; {history} 2; t unloads; p opens 3")
+    assert is_sound(f"t topic-on; {history} 3; t unloads; p opens 3")
+    assert broken_without_a_name(f"t on; {history} 2; t unloads; p opens 3") == "DEDUP-12"
+    assert broken_without_a_name(f"t topic-on; {history} 1") == "DEDUP-09"
+
+
 def test_a_snapshot_taken_during_a_second_recovery_lacks_the_entries_not_yet_replayed() -> None:
     """Seen on 4.0.8, on a topic with its own policy; the topic was unloaded again before the snapshot was read."""
     once, known = "t topic-on; p opens -1; p sends 1@0", "second-recovery-not-awaited"
