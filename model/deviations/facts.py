@@ -88,6 +88,16 @@ def is_reopened(state: Example, topic: str | None) -> bool:
     return one is not None and one.is_reopened
 
 
+def is_terminated_at_empty_ledger(state: Example, topic: str) -> bool:
+    """Whether a topic was terminated while its last ledger was empty."""
+    return any(
+        past.step.operation == Terminate(topic)
+        and isinstance(past.step.outcome, Terminated)
+        and past.step.outcome.end.entry < 0
+        for past in state.trace
+    )
+
+
 def is_new(state: Example, topic: str | None) -> bool:
     """Whether nothing was done to a topic since it was created."""
     for past in state.trace:

@@ -1,19 +1,18 @@
 from __future__ import annotations
 
 from model.deviation import Deviation, Shadow
-from model.events import Terminated
+from model.deviations.facts import is_terminated_at_empty_ledger
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Broken
-from model.operations import Terminate
 from model.reader_operations import AvailabilityRead, HasMessageAvailable
 
 ENTRY = Deviation(
     name="last-message-id-of-empty-ledger",
     rule="ACK-20",
     statement="A topic is terminated while its last ledger is empty, as after a reload. GetLastMessageId answers as on an empty topic, so a reader stops although messages are left.",
-    cause="After the termination the last position of the managed ledger is entry -1 of the empty ledger, and GetLastMessageIdResponse has that. Clients take it for an empty topic. Inferred from the answers of 4.0.8; its code was not read.",
-    upstream=(),
+    cause="ManagedLedgerImpl.asyncTerminate sets lastConfirmedEntry to entry -1 of the current ledger, although it is empty, where initializeBookKeeper goes back to the last ledger with an entry; after a reload it is the stored position of the termination. ServerCnx.getLargestBatchIndexWhenPossible answers an entry id of -1 with the ids of an empty topic. Read in the byte code of 4.0.8. Of an empty current ledger after a restart, apache/pulsar#1550 mended the same.",
+    upstream=("apache/pulsar#1550",),
     side="broker",
     releases=("==4.0.8",),
     seen=("4.0.8",),
@@ -32,11 +31,4 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
             reader = state.readers.get(name)
         case _:
             return None
-    if reader is None or not any(
-        past.step.operation == Terminate(reader.topic)
-        and isinstance(past.step.outcome, Terminated)
-        and past.step.outcome.end.entry < 0
-        for past in state.trace
-    ):
-        return None
-    return broken.passing()
+    return broken.passing() if reader is not None and is_terminated_at_empty_ledger(state, reader.topic) else None

@@ -20,12 +20,13 @@ from model.events import (
     Starved,
     Stored,
     Subscribed,
+    Terminated,
 )
 from model.example.state import Example
 from model.explain import judge
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.operations import AnyOperation, CreateTopic, OpenProducer, Send
+from model.operations import AnyOperation, CreateTopic, OpenProducer, Send, Terminate, Unload
 from model.read_operations import (
     AnalyzeBacklog,
     Answered,
@@ -201,6 +202,26 @@ def test_only_a_read_of_what_does_not_exist_may_fail(
     every = after(MISSING_ENTRY_FAILS, MISSING_ENTRY_NOT_ANSWERED)
     allowed = judge(every, operation, outcome, unexpected=(observed,))
     assert set(allowed.deviations) == {name} if isinstance(allowed, Allowed) else name is None
+
+
+@pytest.mark.parametrize(
+    ("ending", "explained"),
+    [
+        (((Terminate("t0"), Terminated(Position(2, -1))), (Unload("t0"), Done())), True),
+        (((Terminate("t0"), Terminated(Position(2, -1))),), False),
+        (((Terminate("t0"), Terminated(Position(1, 3))), (Unload("t0"), Done())), False),
+        (((Unload("t0"), Done()),), False),
+    ],
+)
+def test_only_a_reloaded_topic_that_ends_in_an_empty_ledger_fails_to_read_it(
+    ending: tuple[Happened, ...], *, explained: bool
+) -> None:
+    message = "Error while reading ledger error code: -1"
+    ended = judged(*HISTORY, *ending, known=(MISSING_ENTRY_FAILS,))
+    assert isinstance(ended, Allowed)
+    for read in (ReadMessage("t0", None), ReadMessage("t0", "b1")):
+        found = judge(ended.state, read, Refused("500", message), unexpected=(error(message),))
+        assert isinstance(found, Allowed) == (explained and read.message is None), found
 
 
 @pytest.mark.parametrize(
