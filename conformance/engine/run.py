@@ -399,8 +399,13 @@ class Run:
         return self._rounds.failure
 
     def settle_doubts(self) -> None:
-        """Replay the violations that have not come back, if there is a broker."""
-        if not self._broker.is_lost:
+        """Replay the violations that have not come back, if there is a broker.
+
+        Replays may exceed the budget. An interrupt at its end comes from the supervisor, and ends what was running.
+        """
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            self._interrupted = False
+        if not (self._broker.is_lost or self._interrupted):
             self._findings.settle_doubts()
 
     def _is_of_use(self, machine: Machine) -> bool:

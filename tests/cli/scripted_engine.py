@@ -229,7 +229,7 @@ def replays_after_the_budget(script: Script) -> None:
     if signal.sigtimedwait([signal.SIGINT], A_REPLAY_S) is None:
         script.tell(msgspec.structs.replace(samples.MINIMISED, tries=30, came_back=0))
     script.tell(samples.finished())
-    sys.exit(1)
+    sys.exit(2)  # as pytest does after an interrupt
 
 
 def replays_on_for_ever(script: Script) -> None:

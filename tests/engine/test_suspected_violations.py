@@ -27,6 +27,7 @@ from model.vocabulary import Entry, Message
 from stateful.lockstep_machine import LockstepMachine
 from tests.engine.test_budget import NothingMissing
 from tests.lockstep.simulated.world import SimulatedPerformer
+from tests.waits import eventually
 
 BUDGET_S = 1.0
 """A budget for one example, and for thirty replays, where nothing takes any time."""
@@ -85,6 +86,7 @@ def told_by(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., To
         one.expect([machine])
         one.explore(machine)
         if interrupted:
+            eventually(lambda: budget_s is None or time.monotonic() >= began + budget_s)
             one.interrupt()
         one.settle_doubts()
         return [events.decode(line) for line in kept.read_bytes().splitlines()]
@@ -132,4 +134,12 @@ def test_a_violation_that_always_comes_back_is_not_replayed_again(told_by: Calla
 
 
 def test_an_interrupted_run_replays_nothing_more(told_by: Callable[..., Told]) -> None:
-    assert replays(told_by(0, interrupted=True)) == [(PATIENCE, 0)]
+    told = told_by(0, interrupted=True)
+    assert replays(told) == [(PATIENCE, 0)]
+    assert not any(isinstance(one, events.Phase) and one.until_s for one in told)
+
+
+def test_a_run_that_is_interrupted_because_its_time_is_up_replays_what_did_not_come_back(
+    told_by: Callable[..., Told],
+) -> None:
+    assert replays(told_by(0, interrupted=True, budget_s=BUDGET_S))[-1] == (ENOUGH_REPLAYS, 0)

@@ -282,6 +282,8 @@ class _EngineRun:
         self._is_explained = False
         """Whether an event says why the run failed or was stopped."""
         self._violations = 0
+        self._asked = False
+        """Whether the engine was asked to stop, on which it ends with another status."""
         self._killed = False
         self._exit_status = 0
         self._garbage: list[bytes] = []
@@ -310,6 +312,7 @@ class _EngineRun:
                 ending, ask_at_s, kill_at_s = Ending.BY_ITSELF, float("inf"), float("inf")
             if self.elapsed_s >= ask_at_s:
                 self._engine.ask_to_stop()
+                self._asked = True
                 ask_at_s += grace_s / 2  # again, because a library may have caught the first one
             if self.elapsed_s > kill_at_s or self._interrupts.count > 1:
                 self._killed = True
@@ -413,7 +416,7 @@ class _EngineRun:
             return f"{who} {how_it_ended(status)} before it was finished. {killed_by(self._ended.memory_kills)}"
         if not self._finished and not self._is_explained:
             return f"{who} {how_it_ended(status)} before it was finished."
-        explained = status == 0 or (status == 1 and self._violations) or self._is_explained
+        explained = status == 0 or (status == 1 and self._violations) or self._is_explained or self._asked
         if ending is Ending.BY_ITSELF and not explained:
             return f"{who} {how_it_ended(status)}, which none of its events explains."
         return None
