@@ -14,9 +14,9 @@ ENTRY = Deviation(
     cause="ManagedLedgerImpl.asyncTerminate sets lastConfirmedEntry to entry -1 of the current ledger, although it is empty, where initializeBookKeeper goes back to the last ledger with an entry; after a reload it is the stored position of the termination. ServerCnx.getLargestBatchIndexWhenPossible answers an entry id of -1 with the ids of an empty topic. Read in the byte code of 4.0.8. Of an empty current ledger after a restart, apache/pulsar#1550 mended the same.",
     upstream=("apache/pulsar#1550",),
     side="broker",
-    releases=("==4.0.8",),
-    seen=("4.0.8",),
-    occurrence="In 5 of 5 replays.",
+    releases=(">=3.3.6,<=5.0.1",),
+    seen=("5.0.1", "4.2.4", "4.0.8", "3.3.6"),
+    occurrence="Every time.",
     shadow=Shadow(
         name="test_only_a_topic_that_ends_in_an_empty_ledger_hides_its_messages_from_readers",
         by="small history",
