@@ -384,12 +384,15 @@ class Cursors:
     def _delete(self, operation: DeleteSubscription, topic: str) -> AnyOutcome:
         """Deletion by force disconnects all consumers."""
         deleted = self._admin.delete(operation, topic)
+        if isinstance(deleted, Done):
+            self._persisted.deleted(self._members.parts(topic), operation.subscription)
         if isinstance(deleted, Done) and operation.by_force:
             self._members.lost(topic, operation.subscription)
         return deleted
 
     def _unsubscribe(self, consumer: str, member: Member) -> AnyOutcome:
         member.unsubscribe()
+        self._persisted.deleted(self._members.parts(member.topic), member.subscription)
         self._members.close(consumer)
         return Done()
 

@@ -12,6 +12,7 @@ If every ack is written, the only wait is for the write itself, which takes mill
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -82,6 +83,12 @@ class PersistedStates:
         for known in (self._last, self._effective):
             for place in [place for place in known if topic in (None, place[0])]:
                 del known[place]
+
+    def deleted(self, topics: Collection[str], subscription: str) -> None:
+        """A subscription was deleted. One that is created again under its name has a cursor and a ledger of its own."""
+        for known in (self._last, self._effective):
+            for topic in topics:
+                known.pop((topic, subscription), None)
 
     def wait(self, topic: str, subscription: str) -> Persisted | NotPersisted | Skipped:
         """Wait until the last change of a cursor is persisted, or the bound has passed."""
