@@ -1,4 +1,5 @@
-"""When a poller of a subscription takes the broker for quiet, and what gathering due messages still waits for then."""
+"""When a poller of a subscription takes the broker for quiet, and what gathering due messages still waits for then; when
+a cursor is taken for persisted."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from conformance.clients.admin.types import CursorStats, InternalStats, LedgerSt
 from conformance.lockstep.cursors import poller
 from conformance.lockstep.cursors.consumers import Member
 from conformance.lockstep.cursors.key_shared import GivenUp, Missing
+from conformance.lockstep.cursors.persistence import PersistedStates
 from conformance.lockstep.cursors.poller import QUIET_S, Poller, SubscriptionView
+from model.events import NotPersisted, Persisted
 from model.log import Position
 
 
@@ -95,3 +98,20 @@ def test_an_entry_that_was_dispatched_late_is_waited_for_again() -> None:
     given_up.add(missing)
     assert given_up.without(Missing(), is_quiet=True) is None
     assert given_up.without(missing, is_quiet=True) == missing
+
+
+@pytest.mark.parametrize(("is_deleted", "expected"), [(True, Persisted), (False, NotPersisted)])
+def test_a_subscription_that_is_created_again_has_no_change_to_persist(*, is_deleted: bool, expected: type) -> None:
+    """A history of 4.0.8: cleared, unsubscribed and created at the latest message; the new cursor has fewer writes."""
+    before, again = (
+        CursorStats(f"1:{entry}", "1:3", cursor_ledger_last_entry=written) for entry, written in ((0, 4), (2, 1))
+    )
+    cursors = {"s": before}
+    admin = cast(Admin, SimpleNamespace(internal_stats=lambda _: SimpleNamespace(cursors=cursors)))
+    states = PersistedStates(admin, flush_interval_s=-3.0)  # without the tolerance for a busy machine
+    states.set_limit("t", 100.0)
+    states.changing("t", "s")
+    if is_deleted:
+        states.deleted(["t"], "s")
+    cursors["s"] = again
+    assert isinstance(states.wait("t", "s"), expected)
