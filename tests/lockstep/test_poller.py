@@ -1,5 +1,4 @@
-"""When a poller of a subscription takes the broker for quiet, and what gathering due messages still waits for then; when
-a cursor is taken for persisted."""
+"""When a poller takes a broker for quiet, what gathering due messages then waits for, and what counts as persisted."""
 
 from __future__ import annotations
 
