@@ -5,10 +5,11 @@ All of it comes from the deviation's entry, its rule and its minimal history; no
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from conformance.history.document import History, Replays, Violation
 from conformance.known import address
+from conformance.report.reproducer.program import Find
 from conformance.report.sentences.lists import count, percent
 from conformance.report.sentences.words import explain
 from model.deviation import Deviation
@@ -16,8 +17,13 @@ from model.deviations.symptoms import symptom_of
 from model.rules.catalogue import DOCUMENTS, RULES
 
 
-def issue_of_deviation(deviation: Deviation, history: History | None, version: str) -> str:
-    """The issue of a deviation; ``history``: the minimal one, if the suite has one; ``version``: of the suite."""
+def issue_of_deviation(
+    deviation: Deviation, history: History | None, version: str, programs: Sequence[str] = ()
+) -> str:
+    """The issue of a deviation; ``history``: the minimal one, if the suite has one; ``version``: of the suite.
+
+    ``programs``: the files of those that reproduce it without the suite.
+    """
     title, _, more = deviation.statement.partition(". ")
     symptom = symptom_of(deviation)
     description = [
@@ -28,15 +34,15 @@ def issue_of_deviation(deviation: Deviation, history: History | None, version: s
     ]
     known_as = f"Found by pulsar-conformance {version}, which calls it `{deviation.name}`."
     further = [f"Related: {', '.join(map(address, deviation.upstream))}."] if deviation.upstream else []
-    again = f"    pulsar-conformance reproduce {deviation.name}"
+    again = _again(f"pulsar-conformance reproduce {deviation.name}", programs)
     return _issue(title, _of_releases(deviation), description, history, [*further, known_as], again)
 
 
-def issue_of_violation(history: History, violation: Violation, version: str) -> str:
+def issue_of_violation(history: History, violation: Violation, version: str, programs: Sequence[str] = ()) -> str:
     """The issue of a violation that no deviation explains."""
     environment = [f"- Broker: {history.release}.", *(f"- Client: {_client(*one)}." for one in history.clients.items())]
     found = f"Found by pulsar-conformance {version}; the cause is not known."
-    again = f"    pulsar-conformance replay HISTORY --broker {history.release} --times 30"
+    again = _again(f"pulsar-conformance replay HISTORY --broker {history.release} --times 30", programs)
     title = f"{violation.rule} is broken: {violation.because}"
     return _issue(title, environment, [_expected(violation.rule)], history, [found], again)
 
@@ -47,7 +53,7 @@ def _issue(
     description: Iterable[str],
     history: History | None,
     further: Iterable[str],
-    again: str,
+    again: Iterable[str],
 ) -> str:
     parts = (
         f"# [Bug] {title.removesuffix('.')}",
@@ -95,7 +101,38 @@ def _expected(number: str) -> str:
     return f"**Expected** ({number}): {rule.statement} See {pages}."
 
 
-def _steps(history: History, again: str) -> Iterable[str]:
+def find_of(deviation: Deviation | None, history: History, name: str) -> Find:
+    """What a program reproduces. ``name``: of its file, if the violation has no name."""
+    rules: tuple[str, ...]
+    if deviation is None:
+        assert history.violation is not None
+        rules, statement = (history.violation.rule,), history.violation.because
+    else:
+        rules, statement, name = (deviation.rule, *deviation.also), deviation.statement, deviation.name
+    title, _, more = statement.partition(". ")
+    expected = (f"Expected ({rule}): {RULES[rule].statement} See {', '.join(_pages(rule))}." for rule in rules)
+    return Find(
+        name=name,
+        title=f"{title.removesuffix('.')}.",
+        explanation=(*filter(None, (more,)), *expected),
+        history=history,
+        is_of_client=deviation is not None and "official" in deviation.clients,
+    )
+
+
+def _pages(rule: str) -> Iterable[str]:
+    return (page.address for page in DOCUMENTS[RULES[rule].document].pages)
+
+
+def _again(command: str, programs: Sequence[str]) -> Iterable[str]:
+    if programs:
+        names, verb = " and ".join(f"`{name}`" for name in programs), "performs" if len(programs) == 1 else "perform"
+        yield f"{names} {verb} these steps, with 1 as exit status where they find this, and 0 where it is gone."
+    yield "pulsar-conformance performs these steps on any release:"
+    yield f"    {command}"
+
+
+def _steps(history: History, again: Iterable[str]) -> Iterable[str]:
     size = history.size
     of = f"{count(size.brokers, 'broker', 'brokers')} and {count(size.bookies, 'bookie', 'bookies')}"
     yield f"On Pulsar {history.release} with {of}:"
@@ -109,8 +146,7 @@ def _steps(history: History, again: str) -> Iterable[str]:
     if history.settings:
         settings = _block("properties", (f"{name}={value}" for name, value in sorted(history.settings.items())))
         yield f"<details><summary>The broker's settings</summary>\n\n{settings}\n\n</details>"
-    yield "pulsar-conformance performs these steps on any release:"
-    yield again
+    yield from again
 
 
 def _block(language: str, lines: Iterable[str]) -> str:

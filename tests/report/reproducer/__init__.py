@@ -1,0 +1,1 @@
+"""Programs that reproduce a find without the suite."""
