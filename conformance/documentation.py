@@ -12,8 +12,10 @@ from conformance.brokers.tried import tried
 from conformance.clients.driver import protocol
 from conformance.faults import catalogue
 from conformance.harness_error import HarnessError
+from conformance.history import document
+from conformance.known import HISTORIES
 from conformance.pipeline.invariants.catalogue import names_by_rule
-from conformance.report.docs import hunts, results
+from conformance.report.docs import hunts, results, track_record
 from conformance.report.docs.deviations import deviations_page
 from conformance.report.docs.markdown import buffers_page, defects_page, draining_page, exploration_page, rules_page
 from conformance.report.docs.releases import capabilities_page, releases_page
@@ -32,6 +34,8 @@ HUNTS = "hunts"
 """The folder of the hunts' JSON files, below that of the documentation."""
 RUNS = "results/runs.jsonl"
 """The file with a line for each run, below the folder of the documentation."""
+TRACK_RECORD = "results/track-record.jsonl"
+"""The file with a line for each find that was replayed on a release, below the folder of the documentation."""
 
 
 def pages(folder: Path) -> dict[str, str]:
@@ -53,6 +57,10 @@ def pages(folder: Path) -> dict[str, str]:
         f"{REFERENCE}/capabilities.md": capabilities_page(),
         f"{REFERENCE}/releases.md": releases_page(tried()),
         f"{REFERENCE}/results.md": results.results_page(results.read(folder / RUNS)),
+        f"{REFERENCE}/track-record.md": track_record.track_record_page(
+            {path.stem: document.read(path).machine for path in sorted(HISTORIES.glob("*.json"))},
+            track_record.read(folder / TRACK_RECORD),
+        ),
     }
 
 

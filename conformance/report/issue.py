@@ -116,7 +116,7 @@ def find_of(deviation: Deviation | None, history: History, name: str) -> Find:
         title=f"{title.removesuffix('.')}.",
         explanation=(*filter(None, (more,)), *expected),
         history=history,
-        is_of_client=deviation is not None and "official" in deviation.clients,
+        clients=frozenset(() if deviation is None else deviation.clients),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from conformance.documentation import HUNTS, REFERENCE, RUNS, main
+from conformance.documentation import HUNTS, REFERENCE, RUNS, TRACK_RECORD, main
 from conformance.faults import catalogue
 from conformance.harness_error import HarnessError
 from conformance.hunt_result import DefectMissed
@@ -26,7 +26,8 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("docs")
     shutil.copytree(DOCS / HUNTS, folder / HUNTS)
     (folder / RUNS).parent.mkdir()
-    shutil.copy(DOCS / RUNS, folder / RUNS)
+    for file in (RUNS, TRACK_RECORD):
+        shutil.copy(DOCS / file, folder / file)
     main(folder)
     return {path.name: path.read_text(encoding="utf-8") for path in (folder / REFERENCE).iterdir()}
 

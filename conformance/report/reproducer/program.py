@@ -13,12 +13,14 @@ from typing import Final
 
 from conformance.history.document import History
 from conformance.report.reproducer.calls import Argument, Call, Language
+from conformance.report.reproducer.inexpressible import Inexpressible
 from conformance.report.reproducer.judged import judged
 from conformance.report.reproducer.steps import calls_of
 
 MISSED: Final = 0.01
 """How seldom all tries of a program may miss what comes back in only some of the replays."""
 MOST_TRIES: Final = 20
+_CLIENTS: Final[dict[str, Language]] = {"official": "Python", "java": "Java"}
 _WIDTH: Final = 110
 _HERE: Final = Path(__file__).parent
 _CALLED: Final = re.compile(r"(?<!\.)\b(\w+)\(")
@@ -37,14 +39,14 @@ class Program:
 class Find:
     """What is reproduced: its name, a title, and paragraphs for its reader.
 
-    ``is_of_client``: pulsar-client breaks the rule, so that a program of another client does not.
+    ``clients``: those that break the rule, if the broker does not: ``official`` (pulsar-client), ``java``, ``go``.
     """
 
     name: str
     title: str
     explanation: tuple[str, ...]
     history: History
-    is_of_client: bool
+    clients: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +102,11 @@ def programs(find: Find) -> list[Program]:
     Raises:
         HarnessError: none can.
     """
+    if find.clients.isdisjoint(_CLIENTS) and find.clients:
+        raise Inexpressible(f"the {' or '.join(map(str.capitalize, sorted(find.clients)))} client")
     calls = calls_of(judged(find.history))
-    languages: list[Language] = ["Python"] if find.is_of_client or not _fits_java(calls) else ["Python", "Java"]
-    return [_program(language, find, calls) for language in languages]
+    languages: list[Language] = [one for name, one in _CLIENTS.items() if not find.clients or name in find.clients]
+    return [_program(one, find, calls) for one in languages if one == "Python" or _fits_java(calls)]
 
 
 def _fits_java(calls: Iterable[Call]) -> bool:

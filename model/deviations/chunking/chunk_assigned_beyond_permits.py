@@ -22,6 +22,7 @@ ENTRY = Deviation(
     rule="CHUNK-09",
     statement="With several consumers on a Shared subscription, the last chunks of a message are not dispatched to the consumer that has the first ones, nor is anything after them. It needs a receiver queue with fewer messages than the message has chunks. Permits do not end that; the subscription recovers when that consumer leaves or the topic is reloaded.",
     cause="SharedConsumerAssignor counts a chunk against the permits of the consumer whose turn it is, and not of the consumer that has the message. So a read may assign that consumer more chunks than it has permits for. It forgets the message with the last chunk, although the dispatcher returns the chunks beyond the permits to the replay queue. From then on these chunks have no consumer: the dispatcher replays them again and again without a pause, and reads nothing new (4.0.8, 3.3.6). 4.2.4 counts the chunk against the permits of the consumer that has the message.",
+    upstream=("apache/pulsar#25620",),
     side="broker",
     releases=(">=2.11.0,<=4.0.8",),
     seen=("4.0.8", "3.3.6", "2.11.0"),

@@ -15,6 +15,7 @@ ENTRY = Deviation(
     rule="CHUNK-04",
     statement="A consumer of pulsar-client that resubscribes, or requests redelivery of everything, keeps its chunk buffers. The redelivered first chunks count as repeated, and the consumer does not deliver their messages.",
     cause="ConsumerImpl clears its queue of messages when it resubscribes or requests redelivery of everything, but not chunkedMessageCache_ (pulsar-client 3.13.0). It matters only together with chunk-repeated-discards-buffer.",
+    upstream=("apache/pulsar#21070", "apache/pulsar-client-cpp#587"),
     side="client",
     clients={"official": "<=3.13.0"},
     seen=("pulsar-client 3.13.0",),

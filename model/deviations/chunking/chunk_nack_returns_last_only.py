@@ -16,6 +16,7 @@ ENTRY = Deviation(
     rule="CHUNK-07",
     statement="For a nacked chunked message of a Shared or Key_Shared subscription, pulsar-client requests redelivery of the last chunk only. The message is not redelivered until the consumer leaves.",
     cause="The negative acknowledgment uses the message id of a chunked message, which is the id of its last chunk (pulsar-client 3.13.0). NegativeAcksTracker of the Java client keeps ledger and entry of the last chunk, and makes a plain message id of them; the tracker of chunks does not know that one (4.0.8).",
+    upstream=("apache/pulsar#25220", "apache/pulsar#25229", "apache/pulsar-client-cpp#604"),
     side="client",
     clients={"official": "<=3.13.0", "java": "==4.0.8"},
     seen=("pulsar-client 3.13.0", "Java client 4.0.8"),

@@ -16,6 +16,7 @@ ENTRY = Deviation(
     rule="CHUNK-04",
     statement="A consumer of pulsar-client that receives a repeated chunk discards the message's buffer and that chunk. No consumer ever delivers the message, although the log has all its chunks.",
     cause="processMessageChunk of ConsumerImpl discards the buffer and the received chunk if it is not the next one. It starts no message after its first chunk (pulsar-client 3.13.0).",
+    upstream=("apache/pulsar#21070", "apache/pulsar-client-cpp#587"),
     side="client",
     clients={"official": "<=3.13.0"},
     seen=("pulsar-client 3.13.0",),

@@ -22,6 +22,7 @@ ENTRY = Deviation(
     rule="DEDUP-03",
     statement="pulsar-client sends no highest sequence id with a batch. The broker counts only the lowest, and stores the other messages again if they are sent again individually.",
     cause="The client sets highest_sequence_id neither in CommandSend nor in the metadata of the batch; nor does the Go client. The broker then takes the lowest id instead (4.0.8: MessageDeduplication, lines 432 and 533, and 253 in the replay).",
+    upstream=("apache/pulsar-client-go#1395",),
     side="client",
     clients={"official": "<=3.13.0", "go": "==0.19.0"},
     seen=("pulsar-client 3.13.0", "pulsar-client 3.12.0", "Go client 0.19.0"),

@@ -26,6 +26,7 @@ ENTRY = Deviation(
     also=("ACK-12", "DEDUP-16", "SERVE-03"),
     statement="All consumers of a Shared or Key_Shared subscription leave during a replay read, and a new one joins. It receives the result of that read, and the other unacknowledged messages only after the next new message.",
     cause="If a read is pending, PersistentDispatcherMultipleConsumers.addConsumer leaves the rewind for the first consumer to the end of that read (shouldRewindBeforeReadingOrReplaying). readEntriesComplete rewinds only after a normal read, not after a replay read. The next read then waits at the end of the log, where the cursor still is (4.0.8; read in 3.3.6, 4.0.1, 4.0.7, 4.2.4 and 5.0.0-M1, too). A replay read is pending if another consumer left just before, and the last one leaves before its messages are read again. Sent one more message, the broker delivered all that was missing, in each of 54 stalls on seven releases.",
+    upstream=("apache/pulsar#10662",),
     side="broker",
     releases=("<=5.0.0-M1",),
     seen=("4.0.8", "3.3.6", "2.11.0", "2.10.5", "2.8.1", "2.6.0", "2.5.1", "4.2.4"),

@@ -12,6 +12,7 @@ ENTRY = Deviation(
     also=("SERVE-05", "SERVE-03"),
     statement="If an administrator skips or expires messages that a consumer has, and the consumer acknowledges or nacks them afterwards, it still has them in its count of unacknowledged messages. The count never falls again, until the consumer leaves. At its limit, the consumer receives nothing more.",
     cause="When mark-delete has moved, PersistentDispatcherMultipleConsumers.readMoreEntries calls PendingAcksMap.removeAllUpTo for each consumer, which does not lower unackedMessages. The later ack finds no pending ack (Consumer.removePendingAcks), so it does not lower it either (read in the bytecode of 4.0.8). 3.3.6 removes nothing there.",
+    upstream=("apache/pulsar#25581",),
     side="broker",
     releases=(">=4.0.0,<=4.0.8",),
     seen=("4.0.8", "4.0.1", "4.0.6", "4.0.0"),
