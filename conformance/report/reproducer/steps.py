@@ -143,7 +143,7 @@ class _Translation:
                 yield from self._consuming(operation, step)
             case OpenReader() | ReadNext() | HasMessageAvailable() | CloseReader():
                 yield from self._reading(operation, step)
-            case Unload(topic=topic, classic=None, cluster=None):
+            case Unload(topic=topic, classic=None, cluster=None, scope="topic"):
                 yield from self._left_by_unload(index, topic)
                 yield call("unload", topic)
             case ReadLog(cluster=None) | ReadCursor() | ReceiveAll(cluster=None):
@@ -179,11 +179,11 @@ class _Translation:
         match operation:
             case CreateSubscription(topic=topic, subscription=name, start=start, at=None):
                 yield call("create_subscription", topic, name, start)
-            case DeleteSubscription(topic=topic, subscription=name, by_force=by_force):
+            case DeleteSubscription(topic=topic, subscription=name, by_force=by_force, scope="topic"):
                 yield call("delete_subscription", topic, name, by_force)
             case Skip(topic=topic, subscription=name, count=count):
                 yield call("skip", topic, name, count)
-            case SkipAll(topic=topic, subscription=name):
+            case SkipAll(topic=topic, subscription=name, scope="topic"):
                 yield call("skip_all", topic, name)
             case Expire(topic=topic, subscription=name, up_to=str(message)):
                 yield call("expire_up_to", topic, name, message)
