@@ -12,6 +12,7 @@ from model.cluster_events import ReplicationOutcome, ReplicationSettings
 from model.expiry_operations import ExpiryAnswer
 from model.failpoints import FailpointKind
 from model.log import Position
+from model.policy_operations import PolicyAnswer
 from model.producer_operations import ProducerAnswer
 from model.read_operations import BacklogAnalyzed, ReadAnswer
 from model.reader_operations import ReaderOutcome
@@ -579,6 +580,7 @@ AnyOutcome = (
     | ReadAnswer
     | ProducerAnswer
     | ExpiryAnswer
+    | PolicyAnswer
     | ReaderOutcome
 )
 """Every outcome."""

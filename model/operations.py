@@ -18,6 +18,7 @@ from model.administrator_operations import AdministratorRequest
 from model.cluster_operations import ReplicationOperation
 from model.expiry_operations import ExpiryRequest
 from model.failpoints import FailpointKind
+from model.policy_operations import PolicyRequest
 from model.producer_operations import AwaitProducers
 from model.read_operations import ReadRequest
 from model.reader_operations import ReaderOperation
@@ -60,7 +61,8 @@ class CreateTopic(Operation, frozen=True):
     ``home``: the cluster of those where operations without a cluster are performed, as on a topic of one cluster; its
     subscriptions may be replicated, for which clusters write markers.
     ``is_chunked``: it is for document 002, which watches its clients through proxies, and has chunks as entries.
-    ``limits`` and ``quorum``: of its namespace, for a topic with ``persistence``.
+    ``limits`` and ``quorum``: of its namespace, for a topic with ``persistence``; such a topic has no deduplication, so
+    ``own-namespace-off`` only means that the namespace is its own.
     Without ``is_timed``, a policy of its namespace switches off the timer of deduplication snapshots.
     """
 
@@ -576,6 +578,7 @@ AnyOperation = (
     | ReadRequest
     | ExpiryRequest
     | AdministratorRequest
+    | PolicyRequest
     | ReaderOperation
 )
 """Every operation."""

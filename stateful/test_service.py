@@ -7,6 +7,7 @@ from stateful.machine_tests import exploring
 from stateful.service.bookies import BookiesMachine
 from stateful.service.machines import ServiceMachine
 from stateful.service.metadata_store import MetadataStoreMachine
+from stateful.service.policies import PoliciesKillsMachine, PoliciesTakeoversMachine
 from stateful.service.takeovers import (
     AcknowledgmentTakeoversMachine,
     DeduplicationTakeoversMachine,
@@ -18,10 +19,12 @@ from stateful.service.zombies import ZombiesMachine
 MACHINES = machines(
     {
         "service": ServiceMachine,
+        "policies-kills": PoliciesKillsMachine,
         "deduplication-takeovers": DeduplicationTakeoversMachine,
         "acknowledgment-takeovers": AcknowledgmentTakeoversMachine,
         "keys-takeovers": KeysTakeoversMachine,
         "effectively-once-takeovers": EffectivelyOnceTakeoversMachine,
+        "policies-takeovers": PoliciesTakeoversMachine,
         "zombies": ZombiesMachine,
         "bookies": BookiesMachine,
         "metadata-store": MetadataStoreMachine,

@@ -28,6 +28,7 @@ LARGE = {
     "conformance/lockstep": "a performer for each kind of operation, beside a package for each document",
     "conformance/lockstep/real.py": "one match over all operations",
     "conformance/report/reproducer/template.py": "the functions of one program, of which each reproducer has some",
+    "conformance/report/sentences": "a module for each kind of operation",
     "conformance/verdicts.py": "all verdicts, and their JSON",
     "model": "the operations, the outcomes and the judgement, beside a package for each document",
     "model/deviations/chunking": "a file for each deviation",

@@ -31,6 +31,7 @@ from model.operations import (
     SetDeduplication,
     StartSource,
 )
+from model.policy_operations import ReadPolicy, SetPolicy
 from model.read_operations import AnalyzeBacklog, ExamineMessage, FindByTime, ReadMessage
 from model.rules.catalogue import CATALOGUE
 from model.rules.rule import Decided
@@ -196,6 +197,10 @@ def _is_topic_policy(operation: AnyOperation) -> bool:
             return switch.startswith("topic-")
         case SetDeduplication(scope=scope):
             return scope == "topic"
+        case SetPolicy(level=level):
+            return level == "topic"
+        case ReadPolicy():
+            return True
         case _:
             return False
 
@@ -221,13 +226,13 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
         name="topic policies",
         asks=AdminRequest("deduplicationEnabled"),
         needs=_is_topic_policy,
-        withheld="deduplication is not switched by a policy of a topic",
+        withheld="topics have no policies of their own",
     ),
     Requirement(
         name="topic policies, switched on",
         asks=IsOn(("topicLevelPoliciesEnabled", "systemTopicEnabled")),
         needs=_is_topic_policy,
-        withheld="deduplication is not switched by a policy of a topic",
+        withheld="topics have no policies of their own",
     ),
     Requirement(
         name="a policy on the timer of deduplication snapshots",

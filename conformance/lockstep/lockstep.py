@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import get_args
 
 from msgspec.structs import replace
 
@@ -39,6 +40,7 @@ from model.operations import (
     RestoreBookies,
     Send,
 )
+from model.policy_operations import PolicyLevel, SetPolicy
 from model.replication.example_end import winding_up_clusters
 from model.subscription_operations import CreateSubscription, ReadCursor, ReceiveAll, Subscribe
 from model.vocabulary import Entry, Message
@@ -180,6 +182,10 @@ def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
         yield ClearNetworkFaults()
     if lockstep.state.failpoints:
         yield ClearFailpoints()
+    for (topic, kind), policy in lockstep.state.service.policies.items():
+        for level in get_args(PolicyLevel):
+            if policy.of(level) is not None:
+                yield SetPolicy(topic, kind, None, level)
     for topic in list(lockstep.state.chunking.topics):
         sessions = [name for name, session in lockstep.state.sessions.items() if session.topic == topic]
         yield from finishing_chunks(lambda: lockstep.state.chunking, topic, sessions)

@@ -139,6 +139,8 @@ def entry_of(logged: logs.ParsedEntry) -> Entry:
                 business_id_of(payload),
                 key,
                 None if ordering_key is None else ordering_key.decode(errors="replace"),
+                # Only a payload that is longer than its business id ends with spaces.
+                size_bytes=len(payload) if payload.endswith(b" ") and chunk is None else 0,
                 chunk=chunk,
                 delay_ms=delay_ms,
             )

@@ -38,6 +38,7 @@ from conformance.lockstep.log_reader import Snapshots, read_whole_log
 from conformance.lockstep.network import Network
 from conformance.lockstep.owners import Owners
 from conformance.lockstep.performer import Performed
+from conformance.lockstep.policies import Policies
 from conformance.lockstep.positions import Positions
 from conformance.lockstep.reads import Reads
 from conformance.lockstep.replication.performer import ReplicationPerformer
@@ -50,6 +51,7 @@ from model.cluster_operations import HOME, ReplicationOperation
 from model.deduplication.policies import STATUS
 from model.events import (
     Abandoned,
+    AnyOutcome,
     Cleared,
     Created,
     DeduplicationSet,
@@ -95,6 +97,7 @@ from model.operations import (
     Unload,
     UseProxy,
 )
+from model.policy_operations import PolicyRequest
 from model.producer_operations import AwaitProducers, Queued
 from model.read_operations import ReadRequest
 from model.reader_operations import ReaderOperation
@@ -105,6 +108,10 @@ BACK_TIMEOUT_S: Final = 30.0
 """How long a topic may take to accept producers again after an unload, a restart or a failed write."""
 CLOSED_TIMEOUT_S: Final = 5.0
 """How long a broker may take to close the clients of a namespace that it has unloaded."""
+LIMIT: Final = "max producers limit"
+"""In the words of a refusal because of a policy."""
+OF_POLICIES: Final = frozenset({"ConsumerBusy", "NotAllowedError"})
+"""The errors with which brokers refuse a reader whose topic has as many consumers as a policy allows."""
 UNHURRIED: Final = (UseProxy, InjectNetworkFault, StartSource, Unload, Kill, Restart)
 """Operations that do not wait for frames that the network holds."""
 
@@ -128,6 +135,7 @@ class RealPerformer:
         self._applications = ApplicationPerformer(world, self._example, self._topics, self._network)
         self._positions = Positions(delay_tick_ms=world.traits.delay_tick_ms)
         self._cursors = Cursors(world, self._topics, self._positions)
+        self._limits = Policies(world, self._topics)
         self._reads = Reads(world.admin, lambda: world.service, self._topics, self._positions)
         self._chunks = Chunks(world, self._example, self._topics, self._unload)
         self._owners = Owners(world, self._topics, self._answers)
@@ -189,15 +197,9 @@ class RealPerformer:
     def _perform(self, operation: AnyOperation) -> Performed:
         if not isinstance(operation, UNHURRIED) and not (isinstance(operation, Send) and not operation.wait):
             self._network.release()
-        if isinstance(operation, ReadRequest):
+        if isinstance(operation, ReadRequest | ExpiryRequest | PolicyRequest | ReaderOperation):
             late = self._collect(list(self._sessions))
-            return Performed(self._reads.perform(operation), late)
-        if isinstance(operation, ExpiryRequest):
-            late = self._collect(list(self._sessions))
-            return Performed(self._cursors.expiry.perform(operation), late)
-        if isinstance(operation, ReaderOperation):
-            late = self._collect(list(self._sessions))
-            return Performed(self._cursors.readers.perform(operation), late)
+            return Performed(self._after_sends(operation), late)
         if self._chunks.concerns(operation):
             return Performed(self._chunks.perform(operation))
         if self._replica is not None and isinstance(operation, ReadLog) and operation.cluster == HOME:
@@ -254,6 +256,16 @@ class RealPerformer:
                 return Performed(Skipped("there is no such chunked topic"))
             case _:
                 assert_never(operation)
+
+    def _after_sends(self, operation: ReadRequest | ExpiryRequest | PolicyRequest | ReaderOperation) -> AnyOutcome:
+        """Perform an operation that begins when all sends are answered."""
+        if isinstance(operation, ReadRequest):
+            return self._reads.perform(operation)
+        if isinstance(operation, ExpiryRequest):
+            return self._cursors.expiry.perform(operation)
+        if isinstance(operation, PolicyRequest):
+            return self._limits.perform(operation)
+        return self._cursors.readers.perform(operation)
 
     # ------------------------------------------------------------------------------------------- topics and policies
 
@@ -471,7 +483,7 @@ class RealPerformer:
                 open_ones = [self._names[session] for session, live in self._sessions.items() if live.is_open]
                 is_taken = (name, operation.producer) in open_ones
                 is_gone = self._contenders.may_be_gone(error, operation, name, in_time)
-                return error.may_pass or (not is_taken and is_gone)
+                return error.may_pass or (not is_taken and is_gone and not self._is_limited(error, name))
             return self._network.is_proxied and isinstance(error, ConnectionLost | NoAnswer)
 
         epoch, in_time = self._contenders.epoch_of(operation), Deadline.after(ACTIVATION_TIMEOUT_S)
@@ -492,6 +504,13 @@ class RealPerformer:
         late += self._collect(self._wire_sessions_of(name, operation.producer))
         self._is_open(operation.session, live)
         return Performed(Opened(live.last_sequence_id, live.epoch if isinstance(live, WireSession) else None), late)
+
+    def _is_limited(self, error: ServerRefused, topic: str) -> bool:
+        """Whether a policy refuses a producer, and the broker has none that it will remove."""
+        if LIMIT not in error.message:
+            return False
+        there = [session for session in self._sessions_on(topic) if self._sessions[session].is_open]
+        return 0 < len(self._world.admin.stats(topic).publishers) <= len(there)
 
     def _is_open(self, session: str, live: ProducerSession) -> None:
         self._sessions[session] = live
@@ -604,7 +623,14 @@ class RealPerformer:
         late = self._collect(self._sessions_on(name))
         world = self._world
         read = partial(read_whole_log, world.admin, world.reader, name, has_markers=world.is_home)
-        log = self._answers.retry(read, BACK_TIMEOUT_S, what="reading the log", topic=name, may_pass=may_be_repeated)
+        try:
+            log = self._answers.retry(
+                read, BACK_TIMEOUT_S, what="reading the log", topic=name, may_pass=may_be_repeated
+            )
+        except ServerRefused as refused:
+            if refused.code not in OF_POLICIES:
+                raise
+            return Performed(Refused(refused.code, refused.message), late)
         self._positions.read_back(name, log)
         return Performed(LogRead(log), late)
 

@@ -77,11 +77,13 @@ from model.operations import (
     Unload,
     UseProxy,
 )
+from model.policy_operations import PolicyRequest
 from model.producer_operations import AwaitProducers
 from model.read_operations import ReadRequest
 from model.reader_operations import ReaderOperation
 from model.replication import tracker as replication
 from model.service import access, confirmed
+from model.service import policies as limits_by_policy
 from model.service import tracker as service
 from model.service.unexpected import Unexpected
 from model.sessions import Pending, Session, session_of
@@ -130,7 +132,7 @@ def judge(
 def _only_looks(operation: AnyOperation, outcome: AnyOutcome) -> bool:
     """Whether the operation changed no subscription, and everything in flight was received."""
     has_arrived = isinstance(outcome, CursorRead) and any(one.messages for one in outcome.arrived)
-    is_look = isinstance(operation, ReceiveDue | ReadRequest | ReaderOperation | AwaitProducers)
+    is_look = isinstance(operation, ReceiveDue | ReadRequest | ReaderOperation | AwaitProducers | PolicyRequest)
     return is_look or (isinstance(outcome, CursorRead) and not has_arrived)
 
 
@@ -165,6 +167,9 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
         return reads.judge(state, operation, outcome)
     if isinstance(operation, ExpiryRequest):
         return expiry.judge(state, operation, outcome, at)
+    if isinstance(operation, PolicyRequest):
+        set_or_read = limits_by_policy.judge(state.service, state.consumption, operation, outcome)
+        return set_or_read.then(lambda after: Allowed(replace(state, service=after)))
     if isinstance(operation, ReaderOperation):
         return readers.judge(state, operation, outcome)
     if isinstance(operation, ReadLog | ReceiveAll) and operation.cluster is not None:
@@ -390,14 +395,28 @@ def _judge_answers(
     goes_on = confirmed.goes_on(session.topic, sent.entries, answers) if is_to_go_on else Allowed(None)
     if isinstance(goes_on, Broken):
         return goes_on
+    by_size = limits_by_policy.sent(state.service, session.topic, sent.entries, answers)
+    judged = goes_on.then(lambda _: by_size).then(
+        lambda admitted: _on_topic(state, session.topic, _observed(state, session, sent, answers, around, admitted))
+    )
+    return judged.then(lambda after: _logged(after, session, sent, answers, around, is_awaited=is_awaited))
+
+
+def _observed(
+    state: Example,
+    session: Session,
+    sent: Pending,
+    answers: tuple[Answer, ...],
+    around: Circumstances,
+    admitted: tuple[int, ...],
+) -> Allowed[TopicView] | Broken:
+    """``admitted``: the numbers of the entries that no policy refused."""
     view = state.topics[session.topic]
     others = (other.written(session.producer) for name, other in state.topics.items() if name != session.topic)
     view = replace(view, elsewhere={session.producer: max(others, default=NONE)})
-    by_observer = topic_observer.sent(
-        view, session.producer, sent.entries, answers, around, confirmed_before=sent.confirmed_before
-    )
-    judged = goes_on.then(lambda _: _on_topic(state, session.topic, by_observer))
-    return judged.then(lambda after: _logged(after, session, sent, answers, around, is_awaited=is_awaited))
+    entries = tuple(sent.entries[number] for number in admitted)
+    given = tuple(answers[number] for number in admitted)
+    return topic_observer.sent(view, session.producer, entries, given, around, confirmed_before=sent.confirmed_before)
 
 
 def _logged(

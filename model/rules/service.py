@@ -69,6 +69,13 @@ STATEMENTS = (
         "Messaging: access mode (PIP-68, PIP-161)",
     ),
     Rule(
+        "SERVE-10",
+        "service",
+        "A policy (retention, TTL, backlog quota, limits on producers, consumers, subscriptions and message size, deduplication, delayed delivery, dispatch rates) is in force at the level where it was set, topic before namespace before broker, within a bound, over reloads, kills and takeovers; what it refuses is refused with the documented error, and admitted again when the cause is gone.",
+        (Decided.FAULT,),
+        "Admin API: topic policies, namespace policies",
+    ),
+    Rule(
         "SERVE-11",
         "service",
         "Requests for a whole namespace or for an unloaded bundle (clear backlog, unsubscribe, unload) do what they answered. Two administrators at once: each request has its effect or is refused.",

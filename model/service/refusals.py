@@ -12,10 +12,11 @@ from typing import Final
 
 from model.events import AnyOutcome, Done, Opened, Refused, StillConnected, Subscribed
 from model.judgement import Allowed, Broken, overdue
-from model.operations import AnyOperation, OpenProducer, Unload
+from model.operations import AnyOperation, OpenProducer, ReadLog, Unload
 from model.producer_operations import AwaitProducers, ProducersRead
 from model.rules.catalogue import carries
-from model.service import access, confirmed
+from model.service import access, confirmed, policies
+from model.service.levels import PolicyId
 from model.service.state import ServiceState
 from model.service.unexpected import INTERNAL_ERRORS
 from model.subscription_operations import (
@@ -58,6 +59,24 @@ def judge(
     is_certain: bool,
 ) -> Judged:
     """Whether a refusal, or its absence, has a reason. ``is_certain``: the connected clients are known."""
+    limits = policies.limits_on(service, consumption, operation)
+    by_policy = policies.checked(limits, operation, outcome, is_certain=is_certain)
+    if policies.is_refused_by(limits, outcome):
+        return by_policy
+    judged = by_policy.then(
+        lambda _: _without_policies(service, consumption, operation, outcome, is_certain=is_certain)
+    )
+    return policies.without_reason(judged, limits, outcome)
+
+
+def _without_policies(
+    service: ServiceState,
+    consumption: Consumption,
+    operation: AnyOperation,
+    outcome: AnyOutcome,
+    *,
+    is_certain: bool,
+) -> Judged:
     match operation:
         case Unsubscribe(name):
             is_tracked = name in consumption.consumers
@@ -79,7 +98,9 @@ def judge(
         case Subscribe(topic=topic, subscription=subscription) if parts := consumption.parts_of(topic):
             if any(_may_be_untracked(consumption, part, subscription) for part in parts):
                 return EXCUSED
-            return _subscribed(consumption, operation, outcome, is_certain=is_certain)
+            has_policy = PolicyId(topic, "consumers of a subscription") in service.policies
+            at_most = 0 if has_policy else consumption.topics[parts[0]].limits.consumers
+            return _subscribed(consumption, operation, outcome, at_most=at_most, is_certain=is_certain)
         case CreateSubscription(topic, subscription) if parts := consumption.parts_of(topic):
             if any(_may_be_untracked(consumption, part, subscription) for part in parts):
                 return NOT_JUDGED
@@ -93,6 +114,8 @@ def judge(
                 return NOT_JUDGED  # nobody may own the bundle
             used_by = [name for one in ids for name, _ in consumption.consumers_of(one)]
             return _deleted(operation, outcome, used_by=used_by, is_certain=is_certain)
+        case ReadLog(topic) if isinstance(outcome, Refused):
+            return _without_reason(f"a reader of {topic}", outcome)
         case _:
             return NOT_JUDGED
 
@@ -103,7 +126,9 @@ def _may_be_untracked(consumption: Consumption, topic: str, subscription: str) -
 
 
 @carries("SERVE-05", "KEY-17")
-def _subscribed(consumption: Consumption, operation: Subscribe, outcome: AnyOutcome, *, is_certain: bool) -> Judged:
+def _subscribed(
+    consumption: Consumption, operation: Subscribe, outcome: AnyOutcome, *, at_most: int, is_certain: bool
+) -> Judged:
     """An Exclusive subscription has one consumer. All consumers of a subscription have one type, and none exceeds the
     limit.
 
@@ -112,7 +137,6 @@ def _subscribed(consumption: Consumption, operation: Subscribe, outcome: AnyOutc
     others = dict(_others(consumption, operation))
     if not all(other.never_disconnected for other in others.values()):
         return EXCUSED  # the connected consumers are not known at the moment
-    at_most = consumption.topics[consumption.parts_of(operation.topic)[0]].limits.consumers
     is_full = bool(at_most) and len(others) >= at_most
     conflicts = [name for name, other in others.items() if is_full or _conflicts(other, operation)]
     mixed = [name for name, other in others.items() if _has_another_policy(other, operation)]

@@ -9,6 +9,7 @@ from typing import Final
 from model.immutable.map import Map
 from model.service.access import NOBODY, Contention, Holder
 from model.service.confirmed import ConfirmedLog
+from model.service.levels import Policy, PolicyId
 from model.vocabulary import AccessMode
 
 
@@ -46,6 +47,10 @@ class ServiceState:
     """Until when the metadata store may be unavailable to the brokers, if it was disturbed."""
     are_sessions_expired: bool = False
     """Whether the brokers may have no session in it until then."""
+    policies: Map[PolicyId, Policy] = field(default_factory=Map)
+    """The policies that were set."""
+    uncounted: frozenset[str] = frozenset()
+    """The topics with readers or applications, whose producers and subscriptions are not counted here."""
 
     def holders(self, topic: str, *, but: str | None = None) -> tuple[Holder, ...]:
         """The producers that are open on a topic, without one session."""

@@ -28,21 +28,27 @@ from model.judgement import Allowed, Broken, in_turn
 from model.operations import (
     AnyOperation,
     CloseProducer,
+    Consume,
     CrashProducer,
     CreateTopic,
+    Drain,
     FreezeOwner,
     Kill,
     LoseBookie,
     OpenProducer,
     Restart,
     RestoreBookies,
+    RunReader,
+    RunSubscriber,
+    StartSource,
     TakeOver,
     Terminate,
     Unload,
 )
 from model.producer_operations import AwaitProducers, ProducersRead, Queued
+from model.reader_operations import OpenReader
 from model.rules.catalogue import carries
-from model.service import access, confirmed, refusals
+from model.service import access, confirmed, policies, refusals
 from model.service.confirmed import ConfirmedLog
 from model.service.reasons import Reasons, judge
 from model.service.state import OpenedProducer, ServiceState
@@ -222,6 +228,8 @@ def _after(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) ->
             return _reloaded(_with_logs(state, state.topics, confirmed.power_failed), state.topics)
         case Restart() | Kill():
             return _reloaded(state, state.topics)
+        case OpenReader() | NackRepeatedly() | StartSource() | Consume() | Drain() | RunReader() | RunSubscriber():
+            return replace(state, uncounted=state.uncounted | {operation.topic})
         case LoseCluster(lost) if not isinstance(outcome, Skipped):
             there = [name for name, one in state.producers.items() if one.cluster == lost]
             return _without(state, there)
@@ -278,7 +286,7 @@ def _with_logs(
 def _reloaded(state: ServiceState, topics: Set[str]) -> ServiceState:
     """Topics are loaded again, without the producers that were connected to them."""
     dropped = [session for session, one in state.producers.items() if one.is_wire and one.topic in topics]
-    state = _without(replace(state, loading=state.loading | topics), dropped)
+    state = policies.reloaded(_without(replace(state, loading=state.loading | topics), dropped), topics)
     reloaded = {topic: one.reloaded() for topic, one in state.contentions.items() if topic in topics}
     return replace(state, contentions=state.contentions.updated(reloaded)) if reloaded else state
 

@@ -27,11 +27,13 @@ from model.subscription_operations import (
 )
 from model.subscriptions.consumers import SHARED
 from model.vocabulary import Limits, SubscriptionType, WideScope
-from stateful.cursors.base import COUNTS, INDEXES, KINDS, TOPIC, UNANSWERED, OnSubscriptions
+from stateful.cursors.base import COUNTS, INDEXES, KINDS, TOPIC, UNANSWERED
 from stateful.cursors.machines import NTH, SIZES
 from stateful.cursors.plan import PlannedConsumer
 from stateful.delays import DELAYS, Delays
 from stateful.service.administrators import REQUESTS, SCOPES, WIDELY, Requested, Widely
+from stateful.service.policies import STEPS as POLICIES
+from stateful.service.policies import Step, UnderPolicies
 from stateful.service.producers import STEPS, Contending
 from stateful.service.reads import READS, Asked
 
@@ -42,7 +44,7 @@ ALL = tuple(range(40))
 SUBSCRIPTIONS = st.sampled_from(["s0", "s0", "s1"])
 
 
-class ServiceMachine(OnSubscriptions):
+class ServiceMachine(UnderPolicies):
     """Requests that the broker must refuse or accept, and what consumers receive after each of them."""
 
     limits: Limits | None = None
@@ -243,6 +245,17 @@ class ServiceMachine(OnSubscriptions):
     def contend(self, steps: list[Contending], index: int, count: int, sizes: list[int]) -> None:
         """Producers contend for the topic; then its own producer sends as before."""
         self.contend_for_topic(steps)
+        self.send_more(sizes)
+        consumer = self.consumer(index)
+        self.do(Receive(consumer=consumer.name, count=count))
+        self.look(consumer.subscription)
+
+    @rule(steps=POLICIES, sizes=SIZES, index=INDEXES, count=COUNTS)
+    def limit_clients(self, steps: list[Step], sizes: list[int], index: int, count: int) -> None:
+        """An administrator sets policies, clients reach their limits, and the policies are removed again."""
+        self.live_under_policies(steps)
+        self.lift_policies(steps)
+        self.end_clients()
         self.send_more(sizes)
         consumer = self.consumer(index)
         self.do(Receive(consumer=consumer.name, count=count))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Callable
 from functools import partial
@@ -21,6 +22,7 @@ from model.service.unexpected import Closed, ErrorAnswer, Silence
 from model.subscription_operations import Acknowledge, ReadCursor, Receive, Subscribe
 from stateful.test_service import MACHINES
 from tests.lockstep.campaigns import play, play_in_rounds
+from tests.lockstep.simulated.policies import PoliciesVariant
 from tests.lockstep.simulated.variants import SimulatedVariant
 from tests.lockstep.simulated.world import SimulatedPerformer
 
@@ -32,6 +34,8 @@ SIMULATED = [
 ]
 """Those on several brokers or bookies that the simulated broker can play: nothing is frozen there, and no application
 runs."""
+
+UNDER_POLICIES = [machine for machine in MACHINES if machine.name.startswith("policies-")]
 
 Change = Callable[[AnyOperation, Performed], Performed]
 """What a broker does instead of what a sound one did."""
@@ -166,6 +170,42 @@ def test_requests_of_administrators_that_have_no_effect_are_found(variant: str) 
     )
     found, *_ = campaign.found
     assert found.violation.rule == "SERVE-11", found.violation.because
+
+
+@pytest.mark.parametrize("machine", UNDER_POLICIES, ids=lambda machine: machine.name)
+def test_a_crash_under_policies_breaks_no_rule(machine: Machine) -> None:
+    campaign = play(machine.factory, SimulatedPerformer, examples=40, steps=machine.steps, seeded=5)
+    assert [f"{found.violation.rule}: {found.violation.because}" for found in campaign.found] == []
+    assert campaign.exercised["SERVE-10"] > 0
+
+
+def test_a_policy_that_a_crash_loses_is_found() -> None:
+    campaign = play_in_rounds(
+        UNDER_POLICIES[0],
+        partial(SimulatedPerformer, policies=PoliciesVariant(forgotten_by_reload=True)),
+        rounds=6,
+        examples=25,
+        known=frozenset(),
+        until=lambda campaign: bool(campaign.found),
+    )
+    assert campaign.found[0].violation.rule == "SERVE-10"
+
+
+POLICIES = {field.name: PoliciesVariant(**{field.name: True}) for field in dataclasses.fields(PoliciesVariant)}
+
+
+@pytest.mark.parametrize("variant", POLICIES.values(), ids=POLICIES.keys())
+def test_a_policy_that_is_not_in_force_is_found(variant: PoliciesVariant) -> None:
+    campaign = play_in_rounds(
+        SERVICE,
+        partial(SimulatedPerformer, policies=variant),
+        rounds=12,
+        examples=25,
+        known=frozenset(),
+        until=lambda campaign: bool(campaign.found),
+    )
+    found, *_ = campaign.found
+    assert found.violation.rule == "SERVE-10", found.violation.because
 
 
 def last_entry_lost(operation: AnyOperation, done: Performed) -> Performed:

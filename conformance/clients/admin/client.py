@@ -170,6 +170,26 @@ class Admin:
             return error.status not in NO_SUCH_REQUEST
         return True
 
+    def policy(self, at: str, policy: str, *, is_applied: bool = False) -> int | tuple[str, ...] | None:
+        """A limit of a topic or a namespace, or the names of what is enabled there; None without such a policy.
+
+        As far as the broker has loaded it. ``is_applied``: that of any level that applies to a topic.
+        """
+        query = {"applied": "true"} if is_applied else None
+        answer = self._http.request("GET", f"{_policies_path(at)}/{policy}", query=query)
+        return msgspec.json.decode(answer.data or b"null", type=int | tuple[str, ...] | None)
+
+    def set_policy(self, at: str, policy: str, value: object | None) -> None:
+        """Set a policy of a topic or a namespace, or, with None, remove it."""
+        method = "DELETE" if value is None else "POST"
+        self._http.request(method, f"{_policies_path(at)}/{policy}", value)
+
+    def set_backlog_quota(self, at: str, *, size_bytes: int = -1, seconds: int = -1) -> None:
+        """Set how large, or how old, backlogs of a topic or of a namespace's topics may be; the excess is evicted."""
+        query = {"backlogQuotaType": "destination_storage" if seconds < 0 else "message_age"}
+        body = {"limitSize": size_bytes, "limitTime": seconds, "policy": "consumer_backlog_eviction"}
+        self._http.request("POST", f"{_policies_path(at)}/backlogQuota", body, query=query)
+
     def applied_policy(self, topic: str, policy: str, kind: type[T]) -> T | None:
         """A policy that applies to a topic, perhaps by default; None if the release does not show it to this role."""
         try:
@@ -452,6 +472,11 @@ class _StatsFields(msgspec.Struct):
 
     publishers: tuple[Mapping[str, object], ...] = ()
     subscriptions: Mapping[str, Mapping[str, object]] = {}
+
+
+def _policies_path(at: str) -> str:
+    """Of a topic, or of a namespace."""
+    return topic_path(at) if "://" in at else f"namespaces/{at}"
 
 
 def _subscription_path(topic: str, subscription: str) -> str:

@@ -120,6 +120,9 @@ class TopicStats(AdminAnswer, frozen=True):
     publishers: tuple[PublisherStats, ...] = ()
     subscriptions: dict[str, SubscriptionStats] = {}
     replication: dict[str, ReplicationStats] = {}
+    backlog_quota_bytes: int | None = field(name="backlogQuotaLimitSize", default=None)
+    """The backlog quota in force, -1 without one; None if the release does not show it."""
+    backlog_quota_s: int | None = field(name="backlogQuotaLimitTime", default=None)
 
     @property
     def is_deduplicated(self) -> bool | None:

@@ -27,6 +27,8 @@ from model.vocabulary import Client
 
 DELIVERY_TIMEOUT_S: Final[dict[Client, float]] = {"wire": 10.0, "official": 15.0}
 """How long due messages may take; far longer than ever measured. pulsar-client may still be reconnecting."""
+LIMIT: Final = "max consumers limit"
+"""In the words of a refusal because of a policy."""
 LET_IN_TIMEOUT_S: Final = 30.0
 """How long a topic may take to accept consumers again after a restart, or after a consumer crashed."""
 GONE_TIMEOUT_S: Final = 10.0
@@ -99,7 +101,7 @@ class Members:
 
         def may_pass(error: HarnessError) -> bool:
             is_busy = isinstance(error, ServerRefused) and error.code == "ConsumerBusy"
-            return error.may_pass or (is_busy and not is_taken)
+            return error.may_pass or (is_busy and not is_taken and not self._is_limited(error, topic))
 
         try:
             return self._world.answers.retry(
@@ -111,6 +113,17 @@ class Members:
             )
         except ServerRefused as refused:
             return Refused(refused.code, refused.message)
+
+    def _is_limited(self, error: HarnessError, topic: str) -> bool:
+        """Whether a policy refuses a consumer, and the broker has none that it will remove."""
+        if LIMIT not in str(error):
+            return False
+        for part in self.parts(topic):
+            there = sum(part in self.parts(member.topic) for member in self._there.values())
+            stats = self._world.admin.stats(part).subscriptions.values()
+            if not 0 < sum(len(one.consumers) for one in stats) <= there:
+                return False
+        return True
 
     def _connect(self, operation: Subscribe, topic: str) -> Member:
         # The selector assigns hashes by consumer name: with the history's name, a replay assigns the same.

@@ -14,6 +14,7 @@ from conformance.report.sentences import (
     expiry,
     key_shared,
     network,
+    policies,
     producers,
     readers,
     reads,
@@ -63,6 +64,7 @@ from model.operations import (
     Then,
     Unload,
 )
+from model.policy_operations import PolicyRequest
 from model.producer_operations import AwaitProducers
 from model.read_operations import ReadRequest
 from model.reader_operations import ReaderOperation
@@ -94,6 +96,8 @@ def actor_and_action(operation: AnyOperation, participants: Participants) -> tup
         return SUITE, "the suite", producers.action(operation)
     if isinstance(operation, ExpiryRequest):
         return SUITE, "the suite", expiry.action(operation)
+    if isinstance(operation, PolicyRequest):
+        return SUITE, "the suite", policies.action(operation)
     if isinstance(operation, ReaderOperation):
         return operation.reader, f"reader {operation.reader}", readers.action(operation)
     if isinstance(operation, AdministratorRequest):

@@ -15,6 +15,7 @@ from conformance.report.sentences import (
     deployment,
     expiry,
     key_shared,
+    policies,
     producers,
     readers,
     reads,
@@ -66,6 +67,7 @@ from model.events import (
 )
 from model.expiry_operations import ExpiryAnswer
 from model.operations import AnyOperation, Send
+from model.policy_operations import PolicyAnswer
 from model.producer_operations import ProducerAnswer
 from model.read_operations import ReadAnswer
 from model.reader_operations import ReaderOutcome
@@ -169,8 +171,12 @@ def _plain(outcome: AnyOutcome) -> str:
         return reads.outcome_in_words(outcome)
     if isinstance(outcome, ProducerAnswer):
         return producers.outcome_in_words(outcome)
-    if isinstance(outcome, ExpiryAnswer):
-        return expiry.outcome_in_words(outcome)
+    if isinstance(outcome, ExpiryAnswer | PolicyAnswer):
+        return (
+            policies.outcome_in_words(outcome)
+            if isinstance(outcome, PolicyAnswer)
+            else expiry.outcome_in_words(outcome)
+        )
     if isinstance(outcome, ReaderOutcome):
         return readers.outcome_in_words(outcome)
     if isinstance(outcome, StillConnected | BothAnswered):

@@ -177,6 +177,17 @@ class SimulatedCursors:
             delay_tick_ms=1.0,
         )
 
+    def has_consumer(self, name: str) -> bool:
+        return name in self._dispatcher.consumers
+
+    def consumers_on(self, topic: str, subscription: str | None = None) -> int:
+        """How many consumers a topic has, or one of its subscriptions."""
+        there = [one for one in self._dispatcher.consumers.values() if topic in one.topics]
+        return sum(subscription in (None, one.subscription) for one in there)
+
+    def subscriptions_on(self, topic: str) -> tuple[str, ...]:
+        return tuple(name for where, name in self._subscriptions if where == topic)
+
     def is_terminated(self, topic: str) -> bool:
         """Whether nothing more is written to a topic."""
         return topic in self._logs and self._logs[topic].is_terminated

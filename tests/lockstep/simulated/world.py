@@ -80,15 +80,25 @@ from model.operations import (
     Unload,
     UseProxy,
 )
+from model.policy_operations import PolicyRequest
 from model.producer_operations import Activated, AwaitProducers, ProducersRead, Queued
 from model.read_operations import AnalyzeBacklog, ReadRequest
 from model.reader_operations import ReaderOperation
 from model.service.unexpected import Closed
-from model.subscription_operations import DeleteSubscription, KeyOperation, ReceiveAll, SkipAll
+from model.subscription_operations import (
+    CreateSubscription,
+    DeleteSubscription,
+    KeyOperation,
+    ReceiveAll,
+    SkipAll,
+    Subscribe,
+)
 from model.vocabulary import Client, Entry, Persistence, SnapshotSchedule, partition_name
 from tests.lockstep.simulated.broker import Connection, SimulatedBroker
 from tests.lockstep.simulated.contenders import SimulatedAccess
 from tests.lockstep.simulated.cursors import SimulatedCursors
+from tests.lockstep.simulated.policies import AS_DOCUMENTED as POLICIES_AS_DOCUMENTED
+from tests.lockstep.simulated.policies import PoliciesVariant, SimulatedPolicies
 from tests.lockstep.simulated.reads import perform_read
 from tests.lockstep.simulated.replica import Replicate, SimulatedReplica, as_it_is
 from tests.lockstep.simulated.subscription import Clock
@@ -162,6 +172,7 @@ class SimulatedPerformer:
         replicate: Replicate = as_it_is,
         updates_skip: int = 0,
         replicate_home: Replicate = as_it_is,
+        policies: PoliciesVariant = POLICIES_AS_DOCUMENTED,
     ) -> None:
         self.clock = Clock()
         self.broker = SimulatedBroker(
@@ -181,6 +192,7 @@ class SimulatedPerformer:
         self._broker_default = True
         self._sessions: dict[str, Session] = {}
         self._access = SimulatedAccess()
+        self._limits = SimulatedPolicies(policies)
         self._disturbed: set[str] = set()
 
     def perform(self, operation: AnyOperation) -> Performed:
@@ -205,8 +217,8 @@ class SimulatedPerformer:
     def _perform(self, operation: AnyOperation) -> Performed:
         if isinstance(operation, ReadRequest):
             return Performed(self._read(operation), self._collect(list(self._sessions)))
-        if isinstance(operation, ExpiryRequest | ReaderOperation):
-            return Performed(self._by_time_or_reader(operation), self._collect(list(self._sessions)))
+        if isinstance(operation, ExpiryRequest | PolicyRequest | ReaderOperation):
+            return Performed(self._requested(operation), self._collect(list(self._sessions)))
         if isinstance(operation, ApplicationOperation):
             return Performed(Skipped("there are no applications here"))
         if isinstance(operation, KeyOperation):
@@ -228,7 +240,7 @@ class SimulatedPerformer:
             return Performed(Skipped("the topic shares its namespace"))
         if isinstance(operation, CursorOperation | AdministratorRequest):
             late = self._collect(list(self._sessions))
-            return Performed(self._cursors.perform(operation), late)
+            return Performed(self._refused(operation) or self._cursors.perform(operation), late)
         if isinstance(operation, OpenProducer | Send | CloseProducer | CrashProducer) and (
             operation.cluster is not None or self._replica.has(operation.actor)
         ):
@@ -286,9 +298,29 @@ class SimulatedPerformer:
             return self._cursors.analyze(operation.topic, operation.subscription)
         return perform_read(operation, self.broker.topic(operation.topic).log)
 
-    def _by_time_or_reader(self, operation: ExpiryRequest | ReaderOperation) -> AnyOutcome:
+    def _refused(self, operation: CursorOperation) -> Refused | None:
+        """Why a policy refuses a consumer or a subscription."""
+        if isinstance(operation, Subscribe) and not self._cursors.has_consumer(operation.consumer):
+            topic, name = operation.topic, operation.subscription
+            if not self._limits.allows_type(topic, operation.kind):
+                return Refused("NotAllowedError", "the type is not enabled")
+            is_full = not self._limits.allows(topic, "consumers", self._cursors.consumers_on(topic))
+            if is_full or not self._limits.allows(
+                topic, "consumers of a subscription", self._cursors.consumers_on(topic, name)
+            ):
+                return Refused("ConsumerBusy", "there are as many consumers as may be")
+        if isinstance(operation, Subscribe | CreateSubscription):
+            there = self._cursors.subscriptions_on(operation.topic)
+            is_new = operation.subscription not in there
+            if is_new and not self._limits.allows(operation.topic, "subscriptions", len(there)):
+                return Refused("NotAllowedError" if isinstance(operation, Subscribe) else "409", "too many")
+        return None
+
+    def _requested(self, operation: ExpiryRequest | PolicyRequest | ReaderOperation) -> AnyOutcome:
         if operation.topic is not None and operation.topic not in self._cursors.topics:
             return Skipped("there is no such topic")
+        if isinstance(operation, PolicyRequest):
+            return self._limits.perform(operation)
         for name in self._cursors.topics:  # what was collected just now
             self._cursors.learn(name, self.broker.topic(name).log, self.broker.topic(name).ledgers)
         if isinstance(operation, ReaderOperation):
@@ -318,6 +350,7 @@ class SimulatedPerformer:
                 self.broker.unload(name)
                 self._replica.reconnect()
                 self._access.reloaded(name)
+                self._limits.reloaded(name)
                 self._cursors.moved([name])
                 if operation.classic is not None:
                     self._cursors.keys.switch(name, classic=operation.classic)
@@ -379,6 +412,7 @@ class SimulatedPerformer:
         for name in partitions or [operation.topic]:
             self.broker.create(name, deduplication=False, has_policy=False, has_markers=has_markers)
             self._policies[name] = Policies(has_own_namespace=operation.deduplication.startswith("own-"))
+            self._limits.created(name, has_own_namespace=operation.deduplication.startswith("own-"))
         room = self.broker.snapshot_room
         created = self._cursors.create(
             operation.topic,
@@ -409,6 +443,7 @@ class SimulatedPerformer:
         self._replica.reconnect()
         for topic in self._policies:
             self._access.reloaded(topic)
+            self._limits.reloaded(topic)
         self._cursors.moved(self._cursors.topics, killed=isinstance(operation, Kill))
         self.clock.advance(START_S)
         late = self._drop(list(self._sessions))
@@ -442,6 +477,10 @@ class SimulatedPerformer:
             return Performed(asked, late)
         if not asked:
             return Performed(Queued(), late)
+        others = [name for name in self._sessions_on(operation.topic) if not self._is_closed(name)]
+        is_alone = operation.access == "ExclusiveWithFencing"
+        if not (is_alone or self._limits.allows(operation.topic, "producers", len(others))):
+            return Performed(Refused(BUSY, "there are as many producers as may be"), late)
         for name in self._access.fenced_by(operation):
             self.broker.close(self._sessions[name].connection)
         return Performed(self._opened(operation), late)
@@ -510,7 +549,9 @@ class SimulatedPerformer:
             entries = tuple(BatchWithoutHighestId(entry.messages) if entry.is_batch else entry for entry in entries)
         session.sends.append(entries)
         self.clock.sending(entries, operation.age_s)
-        self.broker.send(session.connection, entries)
+        too_large = [one for one in entries if not self._limits.allows_size(session.topic, one)]
+        self.broker.send(session.connection, [one for one in entries if one not in too_large])
+        session.connection.told += [(one, Refused("NotAllowedError", "too large")) for one in too_large]
         self._disturb(session)
         if not operation.wait:
             return Performed(Sent(()), late)

@@ -1,0 +1,148 @@
+"""SERVE-10: limits that policies set at the levels of topic and namespace, and what they refuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.events import AnyOutcome, Created, Done, LogRead, Opened, Refused, Sent, Stored, Subscribed
+from model.example.state import Example
+from model.judgement import Allowed, Broken
+from model.log import Position
+from model.operations import AnyOperation, CloseProducer, CreateTopic, OpenProducer, ReadLog, Send, Unload
+from model.policy_operations import PolicyKind, PolicyLevel, PolicyRead, PolicySet, PolicyValue, ReadPolicy, SetPolicy
+from model.reader_operations import OpenReader, ReaderOpened
+from model.subscription_operations import CloseConsumer, CreateSubscription, Subscribe
+from model.vocabulary import ChunkNumber, Entry, Limits, Message
+from tests.verdicts import Happened, judged
+
+TOPIC: Happened = (CreateTopic("t0", persistence="every-ack"), Created(deduplication=False, snapshot_room=6))
+P: Happened = (OpenProducer("p", "t0", "p"), Opened(-1))
+Q: Happened = (OpenProducer("q", "t0", "q"), Opened(-1))
+S: Happened = (CreateSubscription("t0", "s"), Done())
+C: Happened = (Subscribe("c", "t0", "s"), Subscribed())
+READER: Happened = (OpenReader("r", "t0"), ReaderOpened(Position(-1, -1)))
+RELOADED: Happened = (Unload("t0"), Done())
+BUSY = Refused("ProducerBusy", "Topic reached max producers limit")
+FULL = Refused("ConsumerBusy", "Topic reached max consumers limit")
+NOT_ALLOWED = Refused("NotAllowedError", "no")
+LET_IN = Subscribed()
+
+
+def sets(
+    kind: PolicyKind, value: PolicyValue | None, level: PolicyLevel = "topic", *, is_in_force: bool | None = True
+) -> Happened:
+    return SetPolicy("t0", kind, value, level), PolicySet(is_in_force=is_in_force)
+
+
+def verdict(*steps: Happened) -> Allowed[Example] | Broken:
+    return judged(TOPIC, *steps)
+
+
+def sends(size_bytes: int, *, chunk: ChunkNumber | None = None) -> Send:
+    return Send("p", (Entry((Message(1, "b1", size_bytes=size_bytes, chunk=chunk),)),))
+
+
+OPENS = OpenProducer("q", "t0", "q")
+OPENED = Opened(-1)
+SUBSCRIBES = Subscribe("d", "t0", "s")
+OTHER = Subscribe("d", "t0", "s2")
+CREATES = CreateSubscription("t0", "s2")
+STORED = Sent((Stored(Position(1, 0)),))
+TOO_LARGE = Sent((NOT_ALLOWED,))
+
+
+@pytest.mark.parametrize(
+    ("before", "operation", "right", "wrong"),
+    [
+        ((P, sets("producers", 1)), OPENS, BUSY, OPENED),
+        ((P, sets("producers", 2)), OPENS, OPENED, BUSY),
+        ((P, sets("producers", 1), (CloseProducer("p"), Done())), OPENS, OPENED, BUSY),
+        ((P, sets("producers", 1), sets("producers", None)), OPENS, OPENED, BUSY),
+        ((P, sets("producers", 1, "namespace")), OPENS, BUSY, OPENED),
+        ((P, sets("producers", 1, "namespace"), sets("producers", 2)), OPENS, OPENED, BUSY),
+        ((P, sets("producers", 1, "namespace"), sets("producers", 0)), OPENS, OPENED, BUSY),
+        ((P, sets("producers", 2, "namespace"), sets("producers", 1)), OPENS, BUSY, OPENED),
+        ((sets("producers", 1), RELOADED, P), OPENS, BUSY, OPENED),
+        ((sets("producers", 1, is_in_force=None), RELOADED, P), OPENS, BUSY, OPENED),
+        ((S, C, sets("consumers", 1)), OTHER, FULL, LET_IN),
+        ((S, C, sets("consumers of a subscription", 1)), SUBSCRIBES, FULL, LET_IN),
+        ((S, C, sets("consumers of a subscription", 1)), OTHER, LET_IN, FULL),
+        ((S, C, sets("consumers", 1), (CloseConsumer("c"), Done())), OTHER, LET_IN, FULL),
+        ((S, sets("subscriptions", 1)), CREATES, Refused("409"), Done()),
+        ((S, sets("subscriptions", 2)), CREATES, Done(), Refused("409")),
+        ((S, sets("subscriptions", 1)), OTHER, NOT_ALLOWED, LET_IN),
+        ((S, sets("subscription types", ("Failover",))), SUBSCRIBES, NOT_ALLOWED, LET_IN),
+        ((S, sets("subscription types", ("Failover", "Shared"))), SUBSCRIBES, LET_IN, NOT_ALLOWED),
+        ((P, sets("message size", 1000)), sends(1000), TOO_LARGE, STORED),
+        ((P, sets("message size", 1000)), sends(500), STORED, TOO_LARGE),
+        ((sets("producers", 1),), ReadPolicy("t0", "producers"), PolicyRead(1, None, 1), PolicyRead(2, None, 1)),
+        ((sets("producers", 1),), ReadPolicy("t0", "producers"), PolicyRead(1, None, 1), PolicyRead(1, None, 2)),
+        ((sets("producers", 1),), ReadPolicy("t0", "producers"), PolicyRead(1, None, 1), PolicyRead(1, 2, 1)),
+        ((), SetPolicy("t0", "producers", 1), PolicySet(is_in_force=True), PolicySet(is_in_force=False)),
+        ((), SetPolicy("t0", "producers", 1), PolicySet(), PolicySet(is_shown=False)),
+    ],
+)
+def test_a_policy_that_is_in_force_refuses_and_admits(
+    before: tuple[Happened, ...], operation: AnyOperation, right: AnyOutcome, wrong: AnyOutcome
+) -> None:
+    held, broken = verdict(*before, (operation, right)), verdict(*before, (operation, wrong))
+    assert isinstance(held, Allowed), held
+    assert "SERVE-10" in held.exercised
+    assert isinstance(broken, Broken)
+    assert broken.rule == "SERVE-10", broken.because
+
+
+@pytest.mark.parametrize(
+    ("before", "operation", "outcomes"),
+    [
+        ((P, sets("producers", 1, is_in_force=None)), OPENS, (BUSY, OPENED)),
+        ((P, sets("producers", 1), sets("producers", 2, is_in_force=None)), OPENS, (BUSY, OPENED)),
+        ((S, C, READER, sets("consumers", 2)), OTHER, (FULL, LET_IN)),
+        ((P, sets("message size", 1000)), sends(900), (TOO_LARGE, STORED)),
+        ((P, sets("message size", 1000)), sends(2000, chunk=ChunkNumber(0, 2)), (TOO_LARGE, STORED)),
+        ((S, C, sets("consumers", 1)), ReadLog("t0"), (FULL, LogRead())),
+    ],
+)
+def test_what_may_not_be_in_force_or_is_not_counted_requires_nothing(
+    before: tuple[Happened, ...], operation: AnyOperation, outcomes: tuple[AnyOutcome, ...]
+) -> None:
+    prepared = verdict(*before)
+    assert isinstance(prepared, Allowed), prepared
+    for outcome in outcomes:
+        held = verdict(*before, (operation, outcome))
+        assert isinstance(held, Allowed), held
+        assert held.exercised.count("SERVE-10") == prepared.exercised.count("SERVE-10")
+
+
+def test_a_limit_of_subscriptions_refuses_no_consumer_of_one_that_exists() -> None:
+    assert isinstance(verdict(S, sets("subscriptions", 1), (SUBSCRIBES, LET_IN)), Allowed)
+    assert isinstance(verdict(S, sets("subscriptions", 1), (SUBSCRIBES, NOT_ALLOWED)), Broken)
+
+
+def test_a_limit_of_a_namespace_since_the_creation_of_a_topic_is_followed_by_its_own() -> None:
+    limited: Happened = (
+        CreateTopic("t0", persistence="every-ack", limits=Limits(consumers=1)),
+        Created(deduplication=False, snapshot_room=6),
+    )
+    more = judged(limited, S, C, sets("consumers of a subscription", 2), (SUBSCRIBES, LET_IN))
+    assert isinstance(more, Allowed), more
+    again = judged(
+        limited,
+        S,
+        C,
+        sets("consumers of a subscription", 2),
+        sets("consumers of a subscription", None),
+        (SUBSCRIBES, FULL),
+    )
+    assert isinstance(again, Allowed), again
+
+
+def test_a_refusal_of_the_log_without_a_limit_breaks_a_rule() -> None:
+    broken = verdict(P, (ReadLog("t0"), FULL))
+    assert isinstance(broken, Broken)
+    assert broken.rule == "SERVE-01"
+
+
+def test_what_a_policy_refuses_is_not_stored() -> None:
+    steps = (P, sets("message size", 1000), (sends(2000), TOO_LARGE))
+    assert isinstance(verdict(*steps, (ReadLog("t0"), LogRead())), Allowed)
