@@ -177,7 +177,7 @@ def _limited(
         must = all(0 < limit <= count.least for limit in limits)
         may = any(0 < limit <= count.most for limit in limits)
         number = str(count.least) if count.least == count.most else f"{count.least} or more"
-        yield Limited(one, policy, f"{topic} has {number} {kind}", must, may)
+        yield Limited(one, policy, f"the number of {kind} of {topic} is {number}", must, may)
 
 
 def _on_consumer(
@@ -250,7 +250,7 @@ def checked(
         case Opened() | Subscribed() | Done() | LogRead():
             if must and is_certain:
                 what = f"{type(operation).__name__} of {operation.actor or operation.subscription}"
-                because = f"{what} is admitted, although {must[0].what}, and the limit is {must[0].policy}"
+                because = f"{what} is admitted, although {must[0].what}, and the policy is {must[0].policy}"
                 return Broken(RULE, because, evidence=must[0]).passing_to(None)
             exercised = tuple(RULE for one in limits if not one.may)
             return Allowed(None, exercised, excused=tuple(RULE for one in limits if one.may))
@@ -267,7 +267,7 @@ def without_reason(
     allowing = [one for one in limits if outcome.code in CODES[one.id.kind]]
     if not allowing:
         return judged
-    says = " and ".join(f"{one.what}, and the limit is {one.policy}" for one in allowing)
+    says = " and ".join(f"{one.what}, and the policy is {one.policy}" for one in allowing)
     return judged.changed(lambda one: replace(one, rule=RULE, because=f"{one.because}, although {says}"))
 
 
@@ -301,9 +301,9 @@ def sent(
         is_refused = isinstance(answer, Refused) and answer.code in CODES["message size"]
         is_too_large = None if entry.chunk is not None else _is_too_large(entry, policy)
         if is_too_large is False and is_refused:
-            return Broken(RULE, f"{entry} is refused, although the limit of its size is {policy}", evidence=answer)
+            return Broken(RULE, f"{entry} is refused, although the policy on its size is {policy}", evidence=answer)
         if is_too_large and isinstance(answer, Stored | Duplicate):
-            return Broken(RULE, f"{entry} is stored, although the limit of its size is {policy}", evidence=answer)
+            return Broken(RULE, f"{entry} is stored, although the policy on its size is {policy}", evidence=answer)
         if not is_refused:
             left.append(number)
         if is_refused or isinstance(answer, Stored):

@@ -122,7 +122,7 @@ FOUND: dict[Change, set[str]] = {
     fails_at_first: {"SERVE-01"},
     ack_unanswered: {"SERVE-01"},
     consumers_closed: {"SERVE-02"},
-    consumer_starved: {"SERVE-03", "ACK-12", "ACK-13"},
+    consumer_starved: {"SERVE-03", "SERVE-08", "ACK-12", "ACK-13"},
     backlog_too_high: {"SERVE-04"},
     subscribe_refused: {"SERVE-05"},
     all_types_let_in: {"SERVE-05"},

@@ -155,6 +155,7 @@ def test_machines_are_grouped_by_what_they_leave_alone() -> None:
         "effectively-once-kills",
         "keys-kills",
         "mixed-kills",
+        "policies-kills",
     }
     assert {machine.name for machine in of_clusters} == {
         "clusters",
