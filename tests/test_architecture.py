@@ -41,6 +41,7 @@ LARGE = {
     "model/example/judge.py": "one match over all operations",
     "model/operations.py": "one class for each operation, with what the suite needs to know of it",
     "model/subscriptions": "a module for each question about subscriptions",
+    "tests/lockstep/simulated": "a module for each part of the simulated broker",
     "tests/lockstep/simulated/cursors.py": "one performer, as the real one",
     "tests/lockstep/simulated/world.py": "one match over all operations",
     "tests/model/test_ended_excuses.py": "small histories of one kind",

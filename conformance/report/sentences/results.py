@@ -157,6 +157,19 @@ def _outcome(outcome: AnyOutcome) -> str:
     return _plain(outcome)
 
 
+def _answer(outcome: ReadAnswer | ProducerAnswer | ExpiryAnswer | PolicyAnswer | ReaderOutcome) -> str:
+    """An outcome whose words are found by its type."""
+    if isinstance(outcome, ReadAnswer):
+        return reads.outcome_in_words(outcome)
+    if isinstance(outcome, ProducerAnswer):
+        return producers.outcome_in_words(outcome)
+    if isinstance(outcome, ExpiryAnswer):
+        return expiry.outcome_in_words(outcome)
+    if isinstance(outcome, PolicyAnswer):
+        return policies.outcome_in_words(outcome)
+    return readers.outcome_in_words(outcome)
+
+
 def _plain(outcome: AnyOutcome) -> str:
     """An outcome without the frames that passed a proxy."""
     if isinstance(outcome, CursorMoved | UnacknowledgedRead | ChunkRate):
@@ -167,18 +180,8 @@ def _plain(outcome: AnyOutcome) -> str:
         return key_shared.outcome_in_words(outcome)
     if isinstance(outcome, CursorOutcome):
         return outcome_in_words(outcome)
-    if isinstance(outcome, ReadAnswer):
-        return reads.outcome_in_words(outcome)
-    if isinstance(outcome, ProducerAnswer):
-        return producers.outcome_in_words(outcome)
-    if isinstance(outcome, ExpiryAnswer | PolicyAnswer):
-        return (
-            policies.outcome_in_words(outcome)
-            if isinstance(outcome, PolicyAnswer)
-            else expiry.outcome_in_words(outcome)
-        )
-    if isinstance(outcome, ReaderOutcome):
-        return readers.outcome_in_words(outcome)
+    if isinstance(outcome, ReadAnswer | ProducerAnswer | ExpiryAnswer | PolicyAnswer | ReaderOutcome):
+        return _answer(outcome)
     if isinstance(outcome, StillConnected | BothAnswered):
         return _of_administrators(outcome)
     if isinstance(outcome, TakenOver | Thawed | BookiesLeft):

@@ -298,7 +298,7 @@ class SimulatedPerformer:
             return self._cursors.analyze(operation.topic, operation.subscription)
         return perform_read(operation, self.broker.topic(operation.topic).log)
 
-    def _refused(self, operation: CursorOperation) -> Refused | None:
+    def _refused(self, operation: AnyOperation) -> Refused | None:
         """Why a policy refuses a consumer or a subscription."""
         if isinstance(operation, Subscribe) and not self._cursors.has_consumer(operation.consumer):
             topic, name = operation.topic, operation.subscription
