@@ -40,19 +40,10 @@ from model.deviations import DEVIATIONS
 from model.operations import AnyOperation, CreateTopic, OpenProducer, ReadLog, ReadSnapshot, Restart, Send
 from model.vocabulary import Entry, Message
 from stateful.lockstep_machine import LockstepMachine
+from tests.engine.lanes.simulated_lanes import NothingMissing
 from tests.lockstep.simulated.world import SimulatedPerformer
 
 Performances = list[list[AnyOperation]]
-
-
-class NothingMissing:
-    """The capabilities of a broker that lacks none."""
-
-    def undecidable(self) -> dict[str, str]:
-        return {}
-
-    def why_not(self, _: AnyOperation) -> str | None:
-        return None
 
 
 class Restarting(LockstepMachine):

@@ -23,7 +23,7 @@ from conformance.lockstep.performer import Performed
 from conformance.lockstep.world import World
 from model.operations import AnyOperation, CreateTopic
 from stateful.lockstep_machine import LockstepMachine
-from tests.engine.test_budget import NothingMissing
+from tests.engine.lanes.simulated_lanes import NothingMissing
 from tests.lockstep.simulated.world import SimulatedPerformer
 
 

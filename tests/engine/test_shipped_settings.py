@@ -22,7 +22,7 @@ from conformance.harness_error import HarnessError
 from conformance.lockstep.world import World
 from model.operations import CreateTopic
 from stateful.lockstep_machine import LockstepMachine
-from tests.engine.test_budget import NothingMissing
+from tests.engine.lanes.simulated_lanes import NothingMissing
 from tests.lockstep.simulated.world import SimulatedPerformer
 
 

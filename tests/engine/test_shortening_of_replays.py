@@ -22,7 +22,7 @@ from conformance.lockstep.world import World
 from model.events import Done, LogRead
 from model.operations import AnyOperation, CreateTopic, OpenProducer, ReadLog, Send
 from model.vocabulary import Entry, Message
-from tests.engine.test_budget import NothingMissing
+from tests.engine.lanes.simulated_lanes import NothingMissing
 from tests.lockstep.simulated.world import SimulatedPerformer
 
 OPERATIONS: tuple[AnyOperation, ...] = (

@@ -25,7 +25,7 @@ from model.events import LogRead
 from model.operations import AnyOperation, CreateTopic, OpenProducer, ReadLog, Send
 from model.vocabulary import Entry, Message
 from stateful.lockstep_machine import LockstepMachine
-from tests.engine.test_budget import NothingMissing
+from tests.engine.lanes.simulated_lanes import NothingMissing
 from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.waits import eventually
 

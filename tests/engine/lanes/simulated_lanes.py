@@ -65,6 +65,9 @@ class NothingMissing:
     def why_not(self, _: AnyOperation) -> str | None:
         return None
 
+    def libraries_for(self, _: AnyOperation) -> tuple[str, ...]:
+        return ()
+
 
 def open_world(begin: Begin, broker: Broker) -> World:
     world = SimpleNamespace(broker=broker, report=Path(begin.report), capabilities=NothingMissing(), close=lambda: None)

@@ -146,6 +146,8 @@ def simulated_world(report: Path, *, returns: bool = True) -> World:
         clients={},
         settings={},
         capabilities=NothingMissing(),
+        kill=lambda *, power_fails: broker.kill(),
+        can_fail_power=False,
         broker_came_back=lambda: None,
         is_serving=lambda: True,
     )
