@@ -7,7 +7,7 @@ from stateful.machine_tests import exploring
 from stateful.service.bookies import BookiesMachine
 from stateful.service.machines import ServiceMachine
 from stateful.service.metadata_store import MetadataStoreMachine
-from stateful.service.policies import PoliciesKillsMachine, PoliciesTakeoversMachine
+from stateful.service.policies import PoliciesKillsMachine, PoliciesMachine, PoliciesTakeoversMachine
 from stateful.service.takeovers import (
     AcknowledgmentTakeoversMachine,
     DeduplicationTakeoversMachine,
@@ -19,6 +19,7 @@ from stateful.service.zombies import ZombiesMachine
 MACHINES = machines(
     {
         "service": ServiceMachine,
+        "policies": PoliciesMachine,
         "policies-kills": PoliciesKillsMachine,
         "deduplication-takeovers": DeduplicationTakeoversMachine,
         "acknowledgment-takeovers": AcknowledgmentTakeoversMachine,

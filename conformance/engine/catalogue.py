@@ -404,6 +404,13 @@ DESCRIPTIONS: tuple[Description, ...] = (
         share=4.0,
     ),
     Description(
+        name="policies",
+        summary="Sets, changes and removes policies that limit clients, at two levels.",
+        decides=("SERVE-10",),
+        share=3.0,
+        steps=4,
+    ),
+    Description(
         name="policies-kills",
         summary="Kills and restarts the broker under policies that limit clients.",
         decides=("SERVE-10",),

@@ -137,15 +137,28 @@ class UnderPolicies(OnSubscriptions):
         self.do(Send(session=f"p-{TOPIC}", entries=(Entry((message,)),)))
 
 
-class PoliciesKillsMachine(UnderPolicies):
-    """The broker is killed and restarted under policies, which are in force afterwards as before."""
-
-    crashes: ClassVar[tuple[Crash, ...]] = (*IN_PLACE, Kill())
-
+class _OnOneTopic(UnderPolicies):
     @initialize(has_own_namespace=st.booleans())
     def begin(self, has_own_namespace: bool) -> None:
         """A topic with two subscriptions."""
         self.create(TOPIC, "every-ack", ("Shared", "Shared"), has_namespace=has_own_namespace)
+
+
+class PoliciesMachine(_OnOneTopic):
+    """Clients reach the limits of policies, which are changed and removed."""
+
+    @rule(steps=STEPS)
+    def live(self, steps: list[Step]) -> None:
+        """A policy is set, clients reach its limit, and it is removed again."""
+        self.live_under_policies(steps)
+        self.lift_policies(steps)
+        self.end_clients()
+
+
+class PoliciesKillsMachine(_OnOneTopic):
+    """The broker is killed and restarted under policies, which are in force afterwards as before."""
+
+    crashes: ClassVar[tuple[Crash, ...]] = (*IN_PLACE, Kill())
 
     @rule(lives=LIVES, crash=CRASHES)
     def live_and_die(self, lives: tuple[list[Step], list[Step]], crash: int) -> None:
