@@ -90,6 +90,7 @@ ELSEWHERE = (
         pattern=r"pulsar-conformance (compare|matrix) .*",
         why="it checks several brokers for ten minutes each; tests/cli runs it",
     ),
+    Elsewhere(pattern=r"(python3|java) .*\.(py|java) .*", why="`report --reproducer` writes it; tests/replays runs it"),
     Elsewhere(pattern=r"pulsar-conformance tap .*", why="it runs until Ctrl-C; tests/tap runs it"),
     Elsewhere(pattern=r"\. \.venv/bin/activate", why="test_installation.py runs it"),
 )

@@ -65,6 +65,8 @@ def understand(words: list[str]) -> None:
             assert importlib.util.find_spec(module) is not None
             if "pulsar-conformance" in words:
                 understand(words[words.index("pulsar-conformance") :])
+        case ["python3" | "java", *arguments] if any(one.endswith((".py", ".java")) for one in arguments):
+            pass  # what `report --reproducer` writes; tests/replays run it
         case ["pytest", *arguments]:
             asked = [sys.executable, "-m", "pytest", "--collect-only", "-q", *arguments]
             subprocess.run(asked, cwd=ROOT, capture_output=True, check=True)

@@ -18,7 +18,7 @@ from conformance.clients.driver.process import DriverFailed
 from conformance.drivers.contract.checks import CHECKS
 from conformance.drivers.contract.run import Result, run
 from conformance.harness_error import HarnessError
-from conformance.lockstep.cursors.official import OfficialMember, lacking_at
+from conformance.lockstep.settings.client_features import lacking
 from model.events import Skipped
 from model.subscription_operations import Acknowledge, Nack
 
@@ -84,7 +84,7 @@ def test_an_operation_that_a_client_does_not_declare_is_not_performed(
     command = (sys.executable, str(Path(__file__).with_name("somebody_elses_driver.py")))
     use(DriverCommand(name="driver:mine", command=command))
     try:
-        lack = lacking_at(OfficialMember.__new__(OfficialMember), operation)
+        lack = lacking(operation, None)
     finally:
         use(None)
     assert lack == (None if why is None else Skipped(f"mine {client_version()} does not have {why}"))

@@ -3,13 +3,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from model.deduplication import observer
 from model.deduplication.producer_state import ProducerState
 from model.deduplication.topic_observer import TopicView, WrongAnswer
 from model.deviation import Deviation, Shadow
 from model.deviations.facts import is_reloaded_by
 from model.deviations.loads import may_recover, sessions_in
 from model.deviations.subscriptions import before
-from model.events import Duplicate, Refused
+from model.events import Duplicate, Refused, Stored
 from model.example.state import Example, Judgement, Past
 from model.example.step import Step
 from model.judgement import Broken
@@ -35,12 +36,17 @@ ENTRY = Deviation(
 
 
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
-    """A topic that switches deduplication off is deduplicated: the producer has sent an id as high."""
+    """A topic that switches deduplication off is deduplicated: the producer has sent an id as high. Or one that
+    switches it on is not yet: what was stored before an entry does not count.
+    """
     match broken.evidence:
+        case WrongAnswer(view, states, entry, Stored() as answer, around) if view.enabled and view.has_policy:
+            late = (low for one in states for low in _counting_from(one, len(one.entries)))
+            after = frozenset(new for low in late for new in observer.send(low, entry, answer, around))
+            return broken.passing(after) if after and _is_late(state, step) else None
         case WrongAnswer(view, states, entry, Duplicate() | Refused(code="UnknownStatus")) if not view.enabled:
             after = frozenset(one for one in states if any(entry.lowest <= stored.highest for stored in one.entries))
-            is_late = any(_may_lack_policy(state, step, session.topic) for session in sessions_in(state, step))
-            return broken.passing(after) if is_late and after else None
+            return broken.passing(after) if after and _is_late(state, step) else None
         case _:
             return None
 
@@ -52,6 +58,10 @@ def alternatives(state: Example, step: Step) -> Iterator[Example]:
     for topic, view in state.topics.items():
         if view.enabled and view.has_policy and (topic in topics or _is_by_another_process(state.past, topic)):
             yield state.with_topic(topic, _forgetting(view, former.topics[topic]))
+
+
+def _is_late(state: Example, step: Step) -> bool:
+    return any(_may_lack_policy(state, step, session.topic) for session in sessions_in(state, step))
 
 
 def _may_lack_policy(state: Example, step: Step, topic: str) -> bool:

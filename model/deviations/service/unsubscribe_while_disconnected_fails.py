@@ -19,8 +19,8 @@ ENTRY = Deviation(
     cause="MultiTopicsConsumerImpl::unsubscribeAsync unsubscribes from each partition by itself. One without a connection fails, and handleUnsubscribedAsync makes ResultUnknownError of any failure. Read in the source of the C++ client.",
     upstream=(),
     side="client",
-    clients={"official": "==3.13.0"},
-    seen=("pulsar-client 3.13.0",),
+    clients={"official": ">=3.3.0,<=3.13.0"},
+    seen=("pulsar-client 3.3.0", "pulsar-client 3.13.0"),
     occurrence="In 6 of 6 replays right after the unload of a partition.",
     shadow=Shadow(
         name="test_only_a_consumer_that_reconnects_to_a_partition_fails_to_unsubscribe",
