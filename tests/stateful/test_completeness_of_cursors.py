@@ -18,6 +18,7 @@ from tests.lockstep.campaigns import Campaign, play_in_rounds
 from tests.lockstep.simulated.variants import SimulatedVariant
 from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.stateful.machines import LostAcksMachine, ManyRangesMachine, RemovalsMachine, TerminatedMachine
+from tests.stateful.test_service import OF_ADMINISTRATORS
 from tests.stateful.test_shadows import SHADOWS
 
 ACKNOWLEDGMENT, NETWORK, CHUNKS, CLIENTS, _, KILLS = MACHINES
@@ -150,7 +151,7 @@ def test_every_variant_has_a_machine() -> None:
     shadows = {name.replace("-", "_") for one in SHADOWS.values() for name in one} & set(
         SimulatedVariant.__struct_fields__
     )
-    looked_for = set(FOUND) | of_releases | shadows | allowed | of_the_log
+    looked_for = set(FOUND) | of_releases | shadows | allowed | of_the_log | {*OF_ADMINISTRATORS}
     assert looked_for == set(SimulatedVariant.__struct_fields__)
 
 

@@ -158,7 +158,10 @@ def test_a_broker_that_does_not_is_found(change: Change) -> None:
     assert violation.rule in FOUND[change], violation.because
 
 
-@pytest.mark.parametrize("variant", ["namespace_requests_lost", "first_subscription_cleared", "later_skip_lost"])
+OF_ADMINISTRATORS = ("namespace_requests_lost", "first_subscription_cleared", "later_skip_lost")
+
+
+@pytest.mark.parametrize("variant", OF_ADMINISTRATORS)
 def test_requests_of_administrators_that_have_no_effect_are_found(variant: str) -> None:
     campaign = play_in_rounds(
         SERVICE,
