@@ -28,7 +28,7 @@ from model.deviations.facts import library_in
 from model.events import AnyOutcome, BothAnswered, Done, Late, Refused
 from model.example import administrators
 from model.example.judge import NO_TIME
-from model.example.judge import judge as by_documents
+from model.example.judge import judge_step as by_documents
 from model.example.reads import right_after_read
 from model.example.state import Example, Judgement, Past
 from model.example.step import Step
@@ -91,7 +91,7 @@ def _judged(state: Example, step: Step) -> Judgement:
 
 
 def _judged_alone(state: Example, step: Step) -> Judgement:
-    judged = by_documents(state, step.operation, step.outcome, step.late, step.at, step.unexpected)
+    judged = by_documents(state, step)
     return judged if isinstance(judged, Broken) else _remembered(state, step, judged)
 
 

@@ -12,7 +12,7 @@ from model.chunking.evidence import ByClient
 from model.chunking.state import ChunkClient
 from model.chunking.variants import ChunksVariant
 from model.events import Acknowledged, CursorMoved, Done, DueReceived, RedeliveryRequested, UnacknowledgedRead
-from model.example.judge import judge
+from model.example.judge import judge_step
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Broken
@@ -65,7 +65,7 @@ def with_client(state: Example, step: Step, broken: Broken, variant: ChunksVaria
                 return None
             consumer = replace(state.chunking.consumers[name], client=client)
             changed = replace(state, chunking=state.chunking.with_consumer(name, consumer))
-            return judge(changed, step.operation, step.outcome, step.late, step.at, step.unexpected)
+            return judge_step(changed, step)
         case _:
             return None
 

@@ -13,7 +13,7 @@ from model.cursors.log import TopicLog
 from model.cursors.row import Row
 from model.deviations.facts import is_reloaded_by, is_reopened, pasts_since_load
 from model.events import CursorReset, Done, Thawed
-from model.example.judge import judge
+from model.example.judge import judge_step
 from model.example.state import Example, Judgement, Past
 from model.example.step import Step
 from model.judgement import Allowed, Broken
@@ -41,7 +41,7 @@ def judged_as(state: Example, step: Step) -> Iterator[Example]:
 
 def judged_from(former: Example, step: Step) -> Iterator[Example]:
     """The state after a step, if this was the one before it."""
-    judged = judge(former, step.operation, step.outcome, step.late, step.at, step.unexpected)
+    judged = judge_step(former, step)
     if isinstance(judged, Allowed):
         yield judged.state
 

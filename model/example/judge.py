@@ -42,6 +42,7 @@ from model.events import (
 from model.example import deployment, elsewhere, expiry, producers, readers, reads, replica
 from model.example.remote import Remote
 from model.example.state import Example, Judgement
+from model.example.step import Step
 from model.example.unexpected import failed_again
 from model.example.unexpected import judge as judge_unexpected
 from model.example.waits import in_time
@@ -127,6 +128,11 @@ def judge(
         if isinstance(operation, Restart):
             steps.append(lambda before: in_time(outcome, _setting_changed(before, outcome)))
     return in_turn(expiry.passed_time(deployment.with_store(state, at), at), steps)
+
+
+def judge_step(state: Example, step: Step) -> Judgement:
+    """The same for a step of a history."""
+    return judge(state, step.operation, step.outcome, step.late, step.at, step.unexpected)
 
 
 def _only_looks(operation: AnyOperation, outcome: AnyOutcome) -> bool:

@@ -10,7 +10,7 @@ from model.deviations.chunk_logs import ONLY_LAST, explained
 from model.deviations.loads import answers_in, sessions_in
 from model.deviations.subscriptions import before, judged_from
 from model.events import Unknown
-from model.example.judge import judge
+from model.example.judge import judge_step
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Allowed, Broken
@@ -38,7 +38,7 @@ ENTRY = Deviation(
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     match broken.evidence:
         case WrongAnswer(view, _, entry) if view.enabled and entry.chunk is not None and view.chunks == DOCUMENT:
-            judged = judge(_treating(state, step, ONLY_LAST), step.operation, step.outcome, step.late, step.at)
+            judged = judge_step(_treating(state, step, ONLY_LAST), step)
             is_left = isinstance(judged, Broken) and isinstance(judged.evidence, WrongAnswer)
             return None if is_left else judged.then(lambda after: Allowed(_treating(after, step, DOCUMENT)))
         case _:

@@ -11,7 +11,7 @@ from model.deviations.chunk_dispatch import is_reloaded_in, subscription_of
 from model.deviations.facts import is_reloaded_by
 from model.deviations.subscriptions import before, created_at, is_graceful, persisting, recovering, reloaded_by
 from model.events import Consumed
-from model.example.judge import judge
+from model.example.judge import judge_step
 from model.example.state import Example, Judgement, Past
 from model.example.step import Step
 from model.judgement import Broken
@@ -86,7 +86,7 @@ def _skipping(
     before = chunking.subscriptions[subscription]
     acked = replace(before, acknowledged=before.acknowledged.union(skipped))
     changed = replace(state, chunking=chunking.with_subscription(subscription, acked))
-    return judge(changed, step.operation, step.outcome, step.late, step.at, step.unexpected)
+    return judge_step(changed, step)
 
 
 def _is_as_created(state: Example, topic: str, name: str) -> bool:

@@ -10,11 +10,12 @@ from model.deduplication.producer_state import UNKNOWN_STATUS
 from model.deduplication.topic_observer import WrongAnswer
 from model.deviation import Deviation, Shadow
 from model.deviations.clusters import lost_from_home
+from model.deviations.subscriptions import judged_from
 from model.events import Answer, Duplicate, Late, LogRead, Refused, Sent, Unknown
-from model.example.judge import judge
+from model.example.judge import judge_step
 from model.example.state import Example, Judgement
 from model.example.step import Step
-from model.judgement import Allowed, Broken
+from model.judgement import Broken
 from model.operations import Send
 from model.sessions import Session
 from model.vocabulary import Entry
@@ -38,14 +39,8 @@ def alternatives(state: Example, step: Step) -> Iterator[Example]:
 
     Whether entries before it are stored that have its messages, too, is not known yet.
     """
-    changed = None if state.past is None else _without_dropped(state.past.before, step)
-    judged = None if changed is None else _judged(*changed)
-    if isinstance(judged, Allowed):
-        yield judged.state
-
-
-def _judged(before: Example, step: Step) -> Judgement:
-    return judge(before, step.operation, step.outcome, step.late, step.at, step.unexpected)
+    if state.past is not None and (changed := _without_dropped(state.past.before, step)) is not None:
+        yield from judged_from(*changed)
 
 
 def _without_dropped(before: Example, step: Step) -> tuple[Example, Step] | None:
@@ -105,7 +100,7 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     match broken.evidence, step.outcome:
         case WrongAnswer(answer=Refused(code=code)), _ if code == UNKNOWN_STATUS:
             changed = _without_dropped(state, step)
-            return None if changed is None else _judged(*changed)
+            return None if changed is None else judge_step(*changed)
         case WrongAnswer(view, states, entry, Duplicate()), _ if view.enabled and entry.lowest < entry.highest:
             after = frozenset(
                 replace(one, persisted=max(one.persisted, entry.lowest), is_recovered=False)

@@ -3,10 +3,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from msgspec import structs
+
 from model.deviation import Deviation, Shadow
 from model.deviations.facts import cut_off_in_rollover, is_last_ledger_full, pasts_since_load, tracked
 from model.events import Refused
-from model.example.judge import judge
+from model.example.judge import judge_step
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Broken
@@ -45,13 +47,13 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
         case ErrorAnswer(topic=str(topic)) as error if _is_race(error) and _may_be_fenced(state, step, topic):
             others = tuple(one for one in step.unexpected if not (_is_race(one) and one.topic == topic))
             lost = replace(state, consumption=written.lost(state.consumption, topic))  # the broker reloads it by itself
-            return judge(lost, step.operation, step.outcome, step.late, step.at, others)
+            return judge_step(lost, structs.replace(step, unexpected=others))
         case Closed(topic=str(topic)) if _is_fenced(state, topic):
             return broken.passing()
         case Closed(topic=str(topic)) if _is_closing(state, step, topic):
             others = tuple(one for one in step.unexpected if not (isinstance(one, Closed) and one.topic == topic))
             lost = replace(state, consumption=written.lost(state.consumption, topic))  # its consumers are closed, too
-            return judge(lost, step.operation, step.outcome, step.late, step.at, others)
+            return judge_step(lost, structs.replace(step, unexpected=others))
         case Refused() if isinstance(step.operation, Terminate) and _failed(step, step.operation.topic):
             return broken.passing()
         case _:
