@@ -287,9 +287,9 @@ class WireProducer:
                 self._end(str(lost))
         return ticket
 
-        # Answers do not distinguish sends with the same id: a receipt has the first id of its entry, an error the
-        # last, and answers overtake one another. So an answer moves to another send with this id if otherwise a later
-        # answer would match none.
+        # Answers do not always distinguish sends with the same id: a receipt has the first id of its entry, and for a
+        # batch the last one, an error the last, and answers overtake one another. So an answer moves to another send
+        # with this id if otherwise a later answer would match none, or would match a worse one.
 
     def _confirm(self, receipt: Receipt) -> None:
         if not self._place(receipt, receipt.sequence_id, set()):
@@ -303,7 +303,7 @@ class WireProducer:
         """Match an answer to a send, and move the answer that this one has if necessary."""
         of_error = isinstance(answer, SendError)
         fitting = [t for t in self._recent if (t.highest_sequence_id if of_error else t.sequence_id) == sequence_id]
-        for ticket in sorted(fitting, key=lambda t: t.outcome is not None):
+        for ticket in sorted(fitting, key=lambda t: (_is_of_another_batch(answer, t), t.outcome is not None)):
             if ticket in tried:
                 continue
             tried.add(ticket)
@@ -322,6 +322,12 @@ class WireProducer:
                 if ticket.outcome is None:
                     ticket.outcome = Lost(self._closed)
             self._recent.clear()
+
+
+def _is_of_another_batch(answer: SendOutcome, ticket: SendTicket) -> bool:
+    """Whether a receipt has the last id of a batch, and the send has another one."""
+    is_of_batch = isinstance(answer, Receipt) and answer.highest_sequence_id > answer.sequence_id
+    return is_of_batch and answer.highest_sequence_id != ticket.highest_sequence_id
 
 
 def _named(ticket: SendTicket, outcome: SendOutcome) -> int:

@@ -40,8 +40,8 @@ def _is_in_deleted(placed: Past, subscription: SubscriptionId) -> bool:
     deleted."""
     after, doing = placed.after.consumption, placed.step.operation
     last = after.log(subscription.topic).last
-    if subscription in placed.before.consumption.cursors:
-        return last in after.cursors[subscription].begins_after
+    if (was := placed.before.consumption.cursors.get(subscription)) is not None:
+        return not after.cursors[subscription].begins_after.isdisjoint(one.mark_delete for one in was.possible)
     is_placed = isinstance(placed.step.outcome, CursorReset)
     is_created = isinstance(doing, CreateSubscription) and (doing.start == "latest" or is_placed)
     return is_created and last in {one.mark_delete for one in after.beginnings(subscription.topic)}

@@ -11,7 +11,7 @@ from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.subscription_operations import CreateSubscription, PeekMessage, ReadCursor
+from model.subscription_operations import CreateSubscription, DeleteSubscription, PeekMessage, ReadCursor
 from model.subscriptions import starts
 from model.subscriptions.administration import newly_created
 from model.vocabulary import SubscriptionId
@@ -44,8 +44,12 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
 
 
 def alternatives(state: Example, step: Step) -> Iterator[Example]:
-    """A peek that finds no message, or that is refused, may have created it."""
+    """A peek that finds no message, or that is refused, may have created it; or one at the same time as the deletion."""
     match step.operation, step.outcome:
+        case DeleteSubscription(topic, subscription), Done() if (at_once := _peek_at_once(state)) is not None:
+            is_of_it = (at_once.topic, at_once.subscription) == (topic, subscription)
+            if is_of_it and (topic, subscription) in state.consumption.deleted:
+                yield _there_again(state, at_once, step)
         case PeekMessage(topic, subscription) as peek, MessagePeeked(None) | Refused():
             if (topic, subscription) in state.consumption.deleted:
                 yield _there_again(state, peek, step)
@@ -58,6 +62,15 @@ def shadows(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
     *before, peeked = steps
     read = ReadCursor("t0", "s0"), CursorRead(Position(7, -1), (), backlog=1, unacknowledged=0)
     yield (*before, replace_struct(peeked, operation=read[0], outcome=read[1]))
+
+
+def _peek_at_once(state: Example) -> PeekMessage | None:
+    """The peek of another administrator at the same time as the last request."""
+    last = state.past
+    other = None if last is None else last.before.past
+    if last is None or other is None or other.step.at != last.step.at:
+        return None
+    return other.step.operation if isinstance(other.step.operation, PeekMessage) else None
 
 
 def _there_again(state: Example, peek: PeekMessage, step: Step) -> Example:

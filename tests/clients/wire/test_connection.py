@@ -94,6 +94,21 @@ def test_the_first_answer_counts_and_a_second_one_is_kept_apart(other: Peer, cli
     assert not take()
 
 
+@pytest.mark.parametrize("is_batch_first", [True, False])
+def test_the_receipt_of_a_batch_is_told_from_that_of_a_message_with_its_first_id(
+    other: Peer, opened: tuple[WireProducer, int], is_batch_first: bool
+) -> None:
+    producer, number = opened
+    single, batch = producer.send(2, b"a"), producer.send_batch([(2, b"b"), (3, b"c")])
+    stored = pb.MessageIdData(ledger_id=7, entry_id=0)
+    of_single = pb.CommandSendReceipt(producer_id=number, sequence_id=2, message_id=stored)
+    of_batch = pb.CommandSendReceipt(producer_id=number, sequence_id=2, highest_sequence_id=3)
+    for receipt in (of_batch, of_single) if is_batch_first else (of_single, of_batch):
+        other.send(encode_frame(pb.BaseCommand(type=_Type.SEND_RECEIPT, send_receipt=receipt)))
+    assert producer.answer(batch, timeout_s=5) == Receipt(2, 3, None)
+    assert producer.answer(single, timeout_s=5) == Receipt(2, 0, Position(7, 0))
+
+
 @pytest.mark.parametrize("url", ["localhost:6650", "pulsar://localhost", "pulsar://h:x", "http://h:1", "pulsar://:1"])
 def test_an_invalid_address_is_refused_in_one_sentence(url: str) -> None:
     with pytest.raises(HarnessError, match="not a service address"):

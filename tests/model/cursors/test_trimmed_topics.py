@@ -31,6 +31,7 @@ from model.subscription_operations import (
     ReadStoredCursor,
     Receive,
     ReceiveAll,
+    ResetCursor,
     SkipAll,
     Subscribe,
 )
@@ -164,6 +165,9 @@ def test_a_backlog_has_one_entry_too_many_by_a_deviation_where_a_subscription_be
     assert set(allowed(*more, known=known)) == {known}
     for other in (2, 5, 10):
         assert broken(*begun, reads(Position(3, -1), other), known=known) == ("SERVE-04", None)
+    reset: Happened = (ResetCursor("t", "old", None), CursorReset(None))
+    consumed: tuple[Happened, ...] = (*BEGIN, sent(0, 10), (SkipAll("t", "old"), Done()), sent(10, 2), reset)
+    assert broken(*consumed, reads(Position(3, -1), 3, "old")) == ("SERVE-04", known)
     with_room: tuple[Happened, ...] = (*BEGIN, sent(0, 7), (DeleteSubscription("t", "old"), Done()))
     latest: Happened = (CreateSubscription("t", "new", "latest"), Done())
     assert broken(*with_room, latest, reads(Position(2, 1), 1), known=known) == ("SERVE-04", None)

@@ -175,6 +175,14 @@ def test_only_the_second_of_two_deletions_may_be_unanswered() -> None:
     assert isinstance(unanswered(DELETES[0], SKIP_2[0]), Broken)
 
 
+def test_a_peek_at_the_same_time_as_a_deletion_may_create_the_subscription_again() -> None:
+    peeked: Happened = (PeekMessage("t", "s", 1), MessagePeeked(Position(3, 0)))
+    at_once = broken_by(*BEGIN, both(peeked, DELETES), shows(0), step_ms=10)
+    assert at_once.deviation == "peek-creates-subscription"
+    one_by_one = broken_by(*BEGIN, peeked, DELETES, shows(0), step_ms=10)
+    assert (one_by_one.rule, one_by_one.deviation) == ("ACK-19", None)
+
+
 def test_a_deviation_before_two_requests_is_explained_after_them() -> None:
     """What happened silently before is found through both requests."""
     begin = (UNLOADED, (SkipAll("t", "s", "namespace"), Done()), both(SKIP_2, (Skip("t", "s", 1), Done())))
