@@ -59,7 +59,7 @@ def _judge(state: ProducerState, entry: Entry, answer: Answer, around: Circumsta
                 return ()
             return (store(state, entry, position, around),) if is_new(state, entry.lowest) else ()
         case Duplicate():
-            return (_confirm(state, entry.highest),) if is_duplicate(state, entry.highest) else ()
+            return (_confirm(state, entry),) if is_duplicate(state, entry.highest) else ()
         case Refused(code):
             return _refuse(state, entry, code, around)
         case Unknown():
@@ -102,10 +102,12 @@ def overlaps(state: ProducerState, lowest: int, highest: int) -> bool:
     return lowest <= state.pushed < highest
 
 
-def _confirm(state: ProducerState, highest: int) -> ProducerState:
-    """A duplicate: *persisted* has reached its highest id, and *pushed* too, with which the broker compares first."""
-    pushed = max(state.pushed, state.written)
-    return replace(state, pushed=pushed, persisted=max(state.persisted, highest), is_recovered=False)
+def _confirm(state: ProducerState, entry: Entry) -> ProducerState:
+    """A duplicate: *persisted* has reached its highest id, and *pushed*, with which the broker compares first, its
+    lowest one.
+    """
+    pushed = state.pushed if entry.lowest <= state.pushed else max(state.pushed, state.written)
+    return replace(state, pushed=pushed, persisted=max(state.persisted, entry.highest), is_recovered=False)
 
 
 def _refuse(state: ProducerState, entry: Entry, code: str, around: Circumstances) -> tuple[ProducerState, ...]:

@@ -326,8 +326,9 @@ class WireProducer:
 
 def _is_of_another_batch(answer: SendOutcome, ticket: SendTicket) -> bool:
     """Whether a receipt has the last id of a batch, and the send has another one."""
-    is_of_batch = isinstance(answer, Receipt) and answer.highest_sequence_id > answer.sequence_id
-    return is_of_batch and answer.highest_sequence_id != ticket.highest_sequence_id
+    if not isinstance(answer, Receipt) or answer.highest_sequence_id <= answer.sequence_id:
+        return False
+    return answer.highest_sequence_id != ticket.highest_sequence_id
 
 
 def _named(ticket: SendTicket, outcome: SendOutcome) -> int:

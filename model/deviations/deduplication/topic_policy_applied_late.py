@@ -7,10 +7,10 @@ from model.deduplication import observer
 from model.deduplication.producer_state import ProducerState
 from model.deduplication.topic_observer import TopicView, WrongAnswer
 from model.deviation import Deviation, Shadow
-from model.deviations.facts import is_reloaded_by
-from model.deviations.loads import may_recover, sessions_in
+from model.deviations.facts import is_reloaded_by, pasts_since_load
+from model.deviations.loads import answers_in, may_recover, sessions_in
 from model.deviations.subscriptions import before
-from model.events import Duplicate, Refused, Stored
+from model.events import Duplicate, Opened, Refused, Stored
 from model.example.state import Example, Judgement, Past
 from model.example.step import Step
 from model.judgement import Broken
@@ -43,7 +43,8 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
         case WrongAnswer(view, states, entry, Stored() as answer, around) if view.enabled and view.has_policy:
             late = (low for one in states for low in _counting_from(one, len(one.entries)))
             after = frozenset(new for low in late for new in observer.send(low, entry, answer, around))
-            return broken.passing(after) if after and _is_late(state, step) else None
+            is_unread = not any(_has_read(state, session.topic) for session in sessions_in(state, step))
+            return broken.passing(after) if after and is_unread and _is_late(state, step) else None
         case WrongAnswer(view, states, entry, Duplicate() | Refused(code="UnknownStatus")) if not view.enabled:
             after = frozenset(one for one in states if any(entry.lowest <= stored.highest for stored in one.entries))
             return broken.passing(after) if after and _is_late(state, step) else None
@@ -58,6 +59,20 @@ def alternatives(state: Example, step: Step) -> Iterator[Example]:
     for topic, view in state.topics.items():
         if view.enabled and view.has_policy and (topic in topics or _is_by_another_process(state.past, topic)):
             yield state.with_topic(topic, _forgetting(view, former.topics[topic]))
+
+
+def _has_read(state: Example, topic: str) -> bool:
+    """Whether an answer since the load of a topic shows that it is deduplicated."""
+    for past in pasts_since_load(state, topic):
+        match past.step.outcome:
+            case Opened(last_sequence_id=int(last)) if past.step.operation.topic == topic and last >= 0:
+                return True
+            case _ if any(session.topic == topic for session in sessions_in(past.before, past.step)):
+                if any(isinstance(answer, Duplicate | Refused) for answer in answers_in(past.step)):
+                    return True
+            case _:
+                pass
+    return False
 
 
 def _is_late(state: Example, step: Step) -> bool:
