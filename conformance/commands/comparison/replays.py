@@ -34,11 +34,12 @@ from model.judgement import Broken
 from model.rules.catalogue import RULES
 
 ALIKE: Final[Mapping[str, Set[str]]] = {
+    "later-queued-producer-forgotten-by-unload": {"queued-producer-forgotten-by-unload"},
     "replay-hash-kept-after-ack": {"look-ahead-skips-replay"},
     "replay-head-of-line-blocking": {"look-ahead-skips-replay", "look-ahead-skips-unordered-replay"},
     "skipped-parts-counted-off-again": {"unacked-count-lowered-by-any-ack"},
 }
-"""Deviations that explain a replay of another one as well."""
+"""Deviations that explain a replay of another one as well: on one release both, or those of earlier releases."""
 
 
 def unlike(deviation: str) -> frozenset[str]:
