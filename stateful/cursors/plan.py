@@ -59,7 +59,8 @@ class ConsumptionPlan:
     def _message(self, size: int) -> Message:
         self._sequence_id += 1
         self.sent.append(f"{self.mark}b{self._sequence_id}")
-        delay_ms = delay_of(self.delays, self._sequence_id, batch_size=size)
+        # The client gives a delayed message the present time, and later messages are never older.
+        delay_ms = 0 if self.age_s else delay_of(self.delays, self._sequence_id, batch_size=size)
         return Message(self._sequence_id, self.sent[-1], delay_ms=delay_ms)
 
     def drop_wire(self, subscription: str | None = None) -> None:
