@@ -174,6 +174,7 @@ def test_an_entry_in_flight_is_stored_again_only_once_and_not_after_a_duplicate(
         found = judged(allowed, *DEVIATIONS)
         assert isinstance(found, Allowed)
         assert found.deviations == ("deduplication-enabled-in-flight",)
+    assert isinstance(judged(f"{history}; p sends 2@1 2-3=dup 4@2 5@3", *DEVIATIONS), Allowed)
     for wrong in (
         f"{history}; p sends 5@1; p sends 5@2",
         f"{history}; p sends 5=dup; p sends 5@1",
