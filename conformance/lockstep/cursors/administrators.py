@@ -90,13 +90,19 @@ class Administrators:
                 self._uncounted(topic, subscription, cleared)
                 return cleared
             case DeleteSubscription(subscription=subscription, scope=scope):
-                return _done(lambda: admin.unsubscribe(place_of(admin, topic, scope), subscription))
+                removed = _done(lambda: admin.unsubscribe(place_of(admin, topic, scope), subscription))
+                self._deleted(topic, operation, removed)
+                return removed
             case _:
                 assert_never(operation)
 
     def _uncounted(self, topic: str, subscription: str, outcome: AnyOutcome) -> None:
         if isinstance(outcome, Done):
             self._members.poller(topic, subscription).await_uncounted()
+
+    def _deleted(self, topic: str, request: ForNamespace | Concurrent, answer: AnyOutcome) -> None:
+        if isinstance(request, DeleteSubscription) and isinstance(answer, Done):
+            self._persisted.deleted(self._members.parts(topic), request.subscription)
 
     # ------------------------------------------------------------------------------------------ two requests at once
 
@@ -115,6 +121,8 @@ class Administrators:
             if isinstance(target, Target | None)
         ]
         first, second = self._together(both)
+        self._deleted(topic, operation.first, first)
+        self._deleted(topic, operation.second, second)
         if any(_disconnects(one, answer) for one, answer in ((operation.first, first), (operation.second, second))):
             for member in self._members.lost(topic, subscription):
                 self._members.await_gone(member)
