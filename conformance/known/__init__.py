@@ -8,7 +8,9 @@ leaves out are those of the shipped entry.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -21,6 +23,15 @@ from model.rules import names
 
 HISTORIES = Path(__file__).parent / "histories"
 """The minimal history of each deviation that has one, by its name."""
+
+
+ALIKE: Final[Mapping[str, AbstractSet[str]]] = {
+    "later-queued-producer-forgotten-by-unload": {"queued-producer-forgotten-by-unload"},
+    "replay-hash-kept-after-ack": {"look-ahead-skips-replay"},
+    "replay-head-of-line-blocking": {"look-ahead-skips-replay", "look-ahead-skips-unordered-replay"},
+    "skipped-parts-counted-off-again": {"unacked-count-lowered-by-any-ack"},
+}
+"""Deviations that explain a replay of another one as well: on one release both, or those of earlier releases."""
 
 
 class KnownDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -181,3 +192,8 @@ def validate_releases(deviation: KnownDeviation, path: Path) -> None:
                 f"{path}: {specifier!r}, of the deviation {deviation.name}, does not specify releases; "
                 'write "==4.0.8" or ">=2.5,<4.1"'
             )
+
+
+def unlike(deviation: str) -> frozenset[str]:
+    """The deviations that do not explain what this one explains."""
+    return frozenset(DEVIATIONS.keys() - {deviation} - ALIKE.get(deviation, set()))

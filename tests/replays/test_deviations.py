@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from conformance.brokers.size import Size
-from conformance.commands.comparison.replays import unlike
 from conformance.history import document
 from conformance.history.document import History, Violation
-from conformance.known import KnownDeviation, shipped
+from conformance.known import KnownDeviation, shipped, unlike
 from model.deviations import DEVIATIONS
 from model.judgement import Broken
 from tests.replays import stored

@@ -7,10 +7,8 @@ once more, without the deviation that is looked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from rich.console import Console
 
@@ -23,28 +21,14 @@ from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.history.document import History, Step, replay_file
 from conformance.history.validation import nonsense
-from conformance.known import shipped
+from conformance.known import shipped, unlike
 from conformance.rates import NONE_YET, Counts
 from conformance.report.progress import display
-from model.deviations import DEVIATIONS
 from model.events import Skipped
 from model.example import Example
 from model.explain import judge_step
 from model.judgement import Broken
 from model.rules.catalogue import RULES
-
-ALIKE: Final[Mapping[str, Set[str]]] = {
-    "later-queued-producer-forgotten-by-unload": {"queued-producer-forgotten-by-unload"},
-    "replay-hash-kept-after-ack": {"look-ahead-skips-replay"},
-    "replay-head-of-line-blocking": {"look-ahead-skips-replay", "look-ahead-skips-unordered-replay"},
-    "skipped-parts-counted-off-again": {"unacked-count-lowered-by-any-ack"},
-}
-"""Deviations that explain a replay of another one as well: on one release both, or those of earlier releases."""
-
-
-def unlike(deviation: str) -> frozenset[str]:
-    """The deviations that do not explain what this one explains."""
-    return frozenset(DEVIATIONS.keys() - {deviation} - ALIKE.get(deviation, set()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

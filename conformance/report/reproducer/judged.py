@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from conformance.harness_error import HarnessError
 from conformance.history.document import History, Step
-from model.deviations import DEVIATIONS
-from model.example.judge import judge
+from conformance.known import unlike
+from model.example.judge import judge_step as by_documents
 from model.example.state import Example
 from model.explain import judge_step
 from model.judgement import Allowed, Broken
@@ -54,7 +54,7 @@ def judged(history: History) -> JudgedHistory:
         HarnessError: nothing breaks a rule.
     """
     named = history.violation and history.violation.deviation
-    for known in (frozenset(DEVIATIONS) - {named}, frozenset[str]()):
+    for known in (unlike(named or ""), frozenset[str]()):
         if (found := _judged(history, known)) is not None:
             return found
     raise HarnessError("no step of this history breaks a rule any more, so there is nothing to reproduce")
@@ -66,7 +66,7 @@ def _judged(history: History, known: frozenset[str]) -> JudgedHistory | None:
         state = before[-1]
         after = judge_step(state, step)
         if isinstance(after, Broken):
-            broken = judge(state, step.operation, step.outcome, step.late, step.at, step.unexpected)
+            broken = by_documents(state, step)
             steps = history.steps[:number]
             return JudgedHistory(steps, tuple(before), broken if isinstance(broken, Broken) else after)
         assert isinstance(after, Allowed)

@@ -6,10 +6,9 @@ from functools import cache
 
 import pytest
 
-from conformance.commands.comparison.replays import unlike
 from conformance.history import document
 from conformance.history.document import History
-from conformance.known import HISTORIES
+from conformance.known import HISTORIES, unlike
 from model.deviation import Deviation
 from model.deviations import DEVIATIONS, EXPLANATIONS, Shadows
 from model.judgement import Allowed, Broken
