@@ -96,13 +96,13 @@ def _without_policies(
         case AwaitProducers(topic) if isinstance(outcome, ProducersRead) and is_certain:
             return access.read(service.contention(topic), service.holders(topic), outcome)
         case Subscribe(topic=topic, subscription=subscription) if parts := consumption.parts_of(topic):
-            if any(_may_be_untracked(consumption, part, subscription) for part in parts):
+            if any(consumption.may_be_untracked(SubscriptionId(part, subscription)) for part in parts):
                 return EXCUSED
             has_policy = PolicyId(topic, "consumers of a subscription") in service.policies
             at_most = 0 if has_policy else consumption.topics[parts[0]].limits.consumers
             return _subscribed(consumption, operation, outcome, at_most=at_most, is_certain=is_certain)
         case CreateSubscription(topic, subscription) if parts := consumption.parts_of(topic):
-            if any(_may_be_untracked(consumption, part, subscription) for part in parts):
+            if any(consumption.may_be_untracked(SubscriptionId(part, subscription)) for part in parts):
                 return NOT_JUDGED
             exists = [(part, subscription) in consumption.cursors for part in parts]
             return _created(operation, outcome, exists=any(exists), on_all=all(exists))
@@ -118,11 +118,6 @@ def _without_policies(
             return _without_reason(f"a reader of {topic}", outcome)
         case _:
             return NOT_JUDGED
-
-
-def _may_be_untracked(consumption: Consumption, topic: str, subscription: str) -> bool:
-    """Whether a subscription may exist, and have consumers, that are no longer tracked."""
-    return consumption.topics[topic].has_untracked and SubscriptionId(topic, subscription) not in consumption.cursors
 
 
 @carries("SERVE-05", "KEY-17")
@@ -143,7 +138,7 @@ def _subscribed(
     overlap = claims.overlapping(claims.claims_of(operation.sticky), others, operation.consumer)
     what = f"{operation.consumer} subscribes to {operation.subscription} ({operation.kind})"
     if isinstance(outcome, Refused) and not (conflicts or mixed or overlap):
-        # It agrees with the policy of all others, whoever came and left.
+        # Its policy is that of the connected consumers.
         rule = "KEY-17" if operation.kind == "Key_Shared" else "SERVE-05"
         return Broken(rule, f"{what} and is refused without a reason: {outcome.code}, {outcome.message}")
     is_compared = operation.kind == "Key_Shared" and any(other.kind == "Key_Shared" for other in others.values())

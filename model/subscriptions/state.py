@@ -238,6 +238,10 @@ class Consumption:
             return self
         return replace(self, untracked_consumers=self.untracked_consumers.delete(name))
 
+    def may_be_untracked(self, subscription: SubscriptionId) -> bool:
+        """Whether a subscription may exist, and have consumers, that are no longer tracked."""
+        return self.topics[subscription.topic].has_untracked and subscription not in self.cursors
+
     def has_untracked_consumers(self, subscription: SubscriptionId) -> bool:
         """Whether consumers that are no longer tracked may be connected to a subscription."""
         return any(subscription in on for on in self.untracked_consumers.values())

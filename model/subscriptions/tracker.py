@@ -272,8 +272,7 @@ def _may_be_untracked(state: Consumption, operation: Subscribe) -> bool:
     """Whether an untracked subscription of this name may exist on one of the partitions."""
     parts = [part for part in state.partitions.get(operation.topic, (operation.topic,)) if part in state.topics]
     return any(
-        state.topics[part].is_lost
-        or (state.topics[part].has_untracked and (part, operation.subscription) not in state.cursors)
+        state.topics[part].is_lost or state.may_be_untracked(SubscriptionId(part, operation.subscription))
         for part in parts
     )
 
