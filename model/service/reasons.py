@@ -66,7 +66,7 @@ class Reasons:
     """Consumers of subscriptions that the operation resets: the broker disconnects them first, and may then fail."""
     may_be_replaced: bool = False
     """The operation cuts off a consumer that is not tracked. Its subscription may have been deleted, and another
-    consumer may be connected to the one that was made anew."""
+    consumer may be connected to the one that was created again."""
 
 
 def judge(unexpected: Unexpected, reasons: Reasons) -> Allowed[None] | Broken:

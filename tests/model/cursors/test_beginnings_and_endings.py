@@ -96,7 +96,7 @@ def test_a_subscription_that_ended_does_not_come_back(
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_subscription_made_anew_begins_where_it_asked_to(ending: tuple[Happened, ...]) -> None:
+def test_a_subscription_that_is_created_again_begins_where_it_asked_to(ending: tuple[Happened, ...]) -> None:
     latest: Happened = CreateSubscription("t", "new", "latest"), Done()
     assert {"ACK-18", "ACK-19"} <= set(exercised(*SENT, *ending, latest, reads(at(6), 0)))
     assert broken(*SENT, *ending, latest, reads(Position(1, -1), 7))[0] == "ACK-19"
@@ -135,8 +135,8 @@ def test_a_consumer_that_reconnects_after_a_forced_deletion_may_be_connected_to_
     connected: Happened = Subscribe("c", "t", "new", client="official"), Subscribed()
     again = (*SENT, connected, BY_FORCE, *between, NEW)
     assert isinstance(judged(*again, BUSY), Allowed) == may_be_busy
-    anew = (*SENT, connected, BY_FORCE, (Subscribe("c", "t", "new", client="official"), Subscribed()), BY_FORCE)
-    assert isinstance(judged(*anew, *between, NEW, BUSY), Allowed) == may_be_busy
+    twice = (*SENT, connected, BY_FORCE, (Subscribe("c", "t", "new", client="official"), Subscribed()), BY_FORCE)
+    assert isinstance(judged(*twice, *between, NEW, BUSY), Allowed) == may_be_busy
     assert broken(*SENT, JOINED, BY_FORCE, NEW, BUSY)[0] == "SERVE-05"  # the wire client does not reconnect
 
 
