@@ -134,10 +134,17 @@ FOUND: dict[Change, set[str]] = {
 
 def found_first(machine: Machine, change: Change, *, examples: int) -> Violation:
     """The first violation that a machine finds in a broker that misbehaves."""
+    return found_in(machine, partial(Misbehaving, change=change), examples=examples)
+
+
+def found_in(
+    machine: Machine, simulated: Callable[[random.Random], SimulatedPerformer], *, examples: int = 25, rounds: int = 6
+) -> Violation:
+    """The first violation that a machine finds in a simulated broker."""
     campaign = play_in_rounds(
         machine,
-        partial(Misbehaving, change=change),
-        rounds=6,
+        simulated,
+        rounds=rounds,
         examples=examples,
         known=frozenset(),
         until=lambda campaign: bool(campaign.found),
@@ -163,16 +170,8 @@ OF_ADMINISTRATORS = ("namespace_requests_lost", "first_subscription_cleared", "l
 
 @pytest.mark.parametrize("variant", OF_ADMINISTRATORS)
 def test_requests_of_administrators_that_have_no_effect_are_found(variant: str) -> None:
-    campaign = play_in_rounds(
-        SERVICE,
-        partial(SimulatedPerformer, cursors=SimulatedVariant(**{variant: True})),
-        rounds=6,
-        examples=25,
-        known=frozenset(),
-        until=lambda campaign: bool(campaign.found),
-    )
-    found, *_ = campaign.found
-    assert found.violation.rule == "SERVE-11", found.violation.because
+    violation = found_in(SERVICE, partial(SimulatedPerformer, cursors=SimulatedVariant(**{variant: True})))
+    assert violation.rule == "SERVE-11", violation.because
 
 
 @pytest.mark.parametrize("machine", UNDER_POLICIES, ids=lambda machine: machine.name)
@@ -183,15 +182,8 @@ def test_a_crash_under_policies_breaks_no_rule(machine: Machine) -> None:
 
 
 def test_a_policy_that_a_crash_loses_is_found() -> None:
-    campaign = play_in_rounds(
-        UNDER_POLICIES[0],
-        partial(SimulatedPerformer, policies=PoliciesVariant(forgotten_by_reload=True)),
-        rounds=6,
-        examples=25,
-        known=frozenset(),
-        until=lambda campaign: bool(campaign.found),
-    )
-    assert campaign.found[0].violation.rule == "SERVE-10"
+    forgetting = partial(SimulatedPerformer, policies=PoliciesVariant(forgotten_by_reload=True))
+    assert found_in(UNDER_POLICIES[0], forgetting).rule == "SERVE-10"
 
 
 POLICIES = {field.name: PoliciesVariant(**{field.name: True}) for field in dataclasses.fields(PoliciesVariant)}
@@ -199,16 +191,8 @@ POLICIES = {field.name: PoliciesVariant(**{field.name: True}) for field in datac
 
 @pytest.mark.parametrize("variant", POLICIES.values(), ids=POLICIES.keys())
 def test_a_policy_that_is_not_in_force_is_found(variant: PoliciesVariant) -> None:
-    campaign = play_in_rounds(
-        SERVICE,
-        partial(SimulatedPerformer, policies=variant),
-        rounds=12,
-        examples=25,
-        known=frozenset(),
-        until=lambda campaign: bool(campaign.found),
-    )
-    found, *_ = campaign.found
-    assert found.violation.rule == "SERVE-10", found.violation.because
+    violation = found_in(SERVICE, partial(SimulatedPerformer, policies=variant), rounds=12)
+    assert violation.rule == "SERVE-10", violation.because
 
 
 def last_entry_lost(operation: AnyOperation, done: Performed) -> Performed:
