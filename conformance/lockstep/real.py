@@ -101,6 +101,7 @@ from model.policy_operations import PolicyRequest
 from model.producer_operations import AwaitProducers, Queued
 from model.read_operations import ReadRequest
 from model.reader_operations import ReaderOperation
+from model.service.policies import PRODUCERS_LIMIT
 from model.subscription_operations import KeyOperation
 from model.vocabulary import Persistence, RequestScope, partition_name
 
@@ -108,8 +109,6 @@ BACK_TIMEOUT_S: Final = 30.0
 """How long a topic may take to accept producers again after an unload, a restart or a failed write."""
 CLOSED_TIMEOUT_S: Final = 5.0
 """How long a broker may take to close the clients of a namespace that it has unloaded."""
-LIMIT: Final = "max producers limit"
-"""In the words of a refusal because of a policy."""
 OF_POLICIES: Final = frozenset({"ConsumerBusy", "NotAllowedError"})
 """The errors with which brokers refuse a reader whose topic has as many consumers as a policy allows."""
 UNHURRIED: Final = (UseProxy, InjectNetworkFault, StartSource, Unload, Kill, Restart)
@@ -507,7 +506,7 @@ class RealPerformer:
 
     def _is_limited(self, error: ServerRefused, topic: str) -> bool:
         """Whether a policy refuses a producer, and the broker has none that it will remove."""
-        if LIMIT not in error.message:
+        if PRODUCERS_LIMIT not in error.message:
             return False
         there = [session for session in self._sessions_on(topic) if self._sessions[session].is_open]
         return 0 < len(self._world.admin.stats(topic).publishers) <= len(there)

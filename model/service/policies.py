@@ -42,6 +42,8 @@ CODES: Final[Mapping[PolicyKind, frozenset[str]]] = {
     "subscription types": frozenset({"NotAllowedError"}),
 }
 """The errors with which brokers refuse what a policy does not allow; of the admin API as its status."""
+PRODUCERS_LIMIT: Final = "max producers limit"
+"""What a refusal says if the limit on producers is its reason. A producer's name or access mode has the same code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,11 +266,15 @@ def without_reason(
     """A refusal that nothing explains breaks this rule if it is one of a policy that allows the request."""
     if not isinstance(judged, Broken) or not isinstance(outcome, Refused):
         return judged
-    allowing = [one for one in limits if outcome.code in CODES[one.id.kind]]
+    allowing = [one for one in limits if _is_named(one.id.kind, outcome)]
     if not allowing:
         return judged
     says = " and ".join(f"{one.what}, and the policy is {one.policy}" for one in allowing)
     return judged.changed(lambda one: replace(one, rule=RULE, because=f"{one.because}, although {says}"))
+
+
+def _is_named(kind: PolicyKind, refused: Refused) -> bool:
+    return refused.code in CODES[kind] and (kind != "producers" or PRODUCERS_LIMIT in refused.message)
 
 
 # ------------------------------------------------------------------------------------------------------- message size

@@ -11,7 +11,7 @@ from model.operations import OpenProducer
 ENTRY = Deviation(
     name="closed-producer-stays-queued",
     rule="SERVE-09",
-    statement="A producer that waits for exclusive access closes, or its connection ends. Shared and Exclusive producers are then refused although nobody waits, until all producers have left or the topic is unloaded.",
+    statement="A producer that waits for exclusive access closes, its connection ends, or its client creates it again. Shared and Exclusive producers are then refused although nobody waits, until all producers have left or the topic is unloaded.",
     cause="ServerCnx completes the future of a producer that is closed before it was created, and nothing removes it from AbstractTopic.waitingExclusiveProducers. Its queue is not empty, so incrementTopicEpochIfNeeded refuses others. Read in the source of 4.x; the error names the exclusive producer null.",
     upstream=(),
     side="broker",
@@ -27,10 +27,14 @@ ENTRY = Deviation(
 
 
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
+    """Also if the refused producer waited itself until this request: its client closes it first."""
     if not isinstance(step.operation, OpenProducer) or not isinstance(broken.evidence, Refused):
         return None
+    if broken.rule != ENTRY.rule:
+        return None  # for the limit on producers, say
     topic = step.operation.topic
-    if not _somebody_left_queue(state, topic):
+    is_again = any(one.session == step.operation.session for one in state.service.contention(topic).waiting)
+    if not is_again and not _somebody_left_queue(state, topic):
         return None
     return broken.passing().then(lambda after: Allowed(contention_forgotten(after, topic)))
 

@@ -149,7 +149,13 @@ def test_only_a_producer_that_left_the_queue_blocks_others() -> None:
     gone: Happened = CloseProducer("q"), Done()
     refused: Happened = opens("r"), BUSY_NOW
     assert isinstance(verdict(SHARED, QUEUED, gone, refused, known=(LOCKED,)), Allowed)
-    for steps in ((SHARED, QUEUED, gone, RELOADED, refused), (EXCLUSIVE, LEFT, refused)):
+    again: Happened = opens("q"), BUSY_NOW
+    assert isinstance(verdict(SHARED, QUEUED, again, known=(LOCKED,)), Allowed)
+    for steps in (
+        (SHARED, QUEUED, gone, RELOADED, refused),
+        (SHARED, QUEUED, RELOADED, again),
+        (EXCLUSIVE, LEFT, refused),
+    ):
         broken = verdict(*steps, known=(LOCKED,))
         assert isinstance(broken, Broken)
         assert (broken.rule, broken.deviation) == ("SERVE-09", None)

@@ -10,6 +10,7 @@ from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import AnyOperation, CloseProducer, CreateTopic, OpenProducer, ReadLog, Send, Unload
 from model.policy_operations import PolicyKind, PolicyLevel, PolicyRead, PolicySet, PolicyValue, ReadPolicy, SetPolicy
+from model.producer_operations import Queued
 from model.reader_operations import OpenReader, ReaderOpened
 from model.subscription_operations import CloseConsumer, CreateSubscription, Subscribe
 from model.vocabulary import ChunkNumber, Entry, Limits, Message
@@ -135,6 +136,15 @@ def test_a_limit_of_a_namespace_since_the_creation_of_a_topic_is_followed_by_its
         (SUBSCRIBES, FULL),
     )
     assert isinstance(again, Allowed), again
+
+
+def test_a_limit_is_blamed_for_no_refusal_that_names_an_access_mode() -> None:
+    waits = OpenProducer("q", "t0", "q", access="WaitForExclusive")
+    by_access = Refused("ProducerBusy", "Topic has an existing exclusive producer: null")
+    for refused, rule in ((by_access, "SERVE-09"), (BUSY, "SERVE-10")):
+        broken = verdict(P, sets("producers", 2), (waits, Queued()), (CloseProducer("q"), Done()), (OPENS, refused))
+        assert isinstance(broken, Broken)
+        assert broken.rule == rule, broken.because
 
 
 def test_a_refusal_of_the_log_without_a_limit_breaks_a_rule() -> None:
