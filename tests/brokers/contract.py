@@ -12,6 +12,7 @@ import socket
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from urllib.parse import urlsplit
 
 import pulsar
@@ -51,15 +52,15 @@ class BrokerContract:
     def test_only_clients_that_request_the_proxy_are_sent_to_it(self, broker: Broker) -> None:
         if broker.addresses.proxy_port is None:
             pytest.skip("its configuration is not ours")
-        topic = f"{_PREFIX}proxied"
+        name = f"proxied-{uuid.uuid4().hex}"
+        topic = f"{_PREFIX}{name}"
         buffer = EventBuffer()
         with Proxy(broker.addresses.service_url, record=buffer, port=broker.addresses.proxy_port) as proxy:
-            publish(broker, "proxied", ["one"])
+            publish(broker, name, ["one"])
             for url in (broker.addresses.service_url, proxy.url):
                 for listener_name, found in ((None, broker.addresses.service_url), (TAP_LISTENER, proxy.url)):
-                    client = WireClient.connect(url, timeout_s=_WIRE_DEADLINE_S, listener_name=listener_name)
-                    assert client.lookup(topic, timeout_s=_WIRE_DEADLINE_S) == found
-                    client.close()
+                    # For a moment, a broker repeats its last answer, to another listener too (apache/pulsar#26244).
+                    eventually(partial(is_sent_to, found, topic, url=url, listener_name=listener_name))
             with OfficialClient(proxy.url, timeout_s=_WIRE_DEADLINE_S, listener_name=TAP_LISTENER) as official:
                 consumer = official.subscribe(topic, "s", kind="Shared", initial="earliest", consumer_name="c")
                 assert consumer.receive(timeout_s=_WIRE_DEADLINE_S) is not None
@@ -193,6 +194,15 @@ def _client(broker: Broker) -> Iterator[pulsar.Client]:
     client = pulsar.Client(broker.addresses.service_url, logger=silent)
     try:
         yield client
+    finally:
+        client.close()
+
+
+def is_sent_to(address: str, topic: str, *, url: str, listener_name: str | None) -> bool:
+    """Whether a look-up at ``url`` answers this address."""
+    client = WireClient.connect(url, timeout_s=_WIRE_DEADLINE_S, listener_name=listener_name)
+    try:
+        return client.lookup(topic, timeout_s=_WIRE_DEADLINE_S) == address
     finally:
         client.close()
 
