@@ -26,6 +26,9 @@ def main(fault: str) -> None:
                 sys.exit(3)
             case "loses-keys", "send":
                 request.pop("key", None)
+            case "survives", "abort":
+                print(json.dumps({"type": "done", "id": request["id"]}), flush=True)
+                continue
             case "acks-one", "acknowledge":
                 request["cumulative"] = False
             case _:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import msgspec
@@ -14,8 +15,10 @@ from conformance.cli.driver_test import driver_test
 from conformance.clients.driver import protocol
 from conformance.clients.driver.client import client_version
 from conformance.clients.driver.connect import DriverCommand, use
-from conformance.clients.driver.process import DriverFailed
-from conformance.drivers.contract.checks import CHECKS
+from conformance.clients.driver.process import DriverFailed, DriverProcess
+from conformance.clients.wire.client import WireClient
+from conformance.drivers.contract.broker import FakeBroker
+from conformance.drivers.contract.checks import CHECKS, TIMEOUT_S, Fixture, aborts
 from conformance.drivers.contract.run import Result, run
 from conformance.harness_error import HarnessError
 from conformance.lockstep.settings.client_features import lacking
@@ -101,6 +104,7 @@ def test_an_operation_that_a_client_does_not_declare_is_not_performed(
         ("loses-keys", "sends keys and properties", "the driver it sent the key '' instead of 'key'"),
         ("acks-one", "acknowledges cumulatively", "does not acknowledge cumulatively up to a message"),
         ("lies", "declares itself", "declares features that the protocol does not have: telepathy"),
+        ("survives", "aborts", "the driver it does not cut its connections when it is aborted"),
         ("stays", "ends with its standard input", "stays when its standard input ends, and was killed"),
     ],
 )
@@ -135,6 +139,29 @@ def test_an_answer_that_nobody_waits_for_or_knows_breaks_the_contract(fault: str
 def test_a_driver_that_does_not_start_is_one_sentence(command: tuple[str, ...], sentence: str) -> None:
     with pytest.raises(DriverFailed, match=sentence.replace(".", r"\.")):
         list(run(command, name="it", grace_s=1.0, start_timeout_s=2.0))
+
+
+class BesideAnother(FakeBroker):
+    """Another client connects before it notices that a connection was cut."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.others: list[WireClient] = []
+
+    def gone(self, connection: Any) -> None:
+        if connection.topics and not self.others:
+            self.others.append(WireClient.connect(self.address(1), timeout_s=TIMEOUT_S))
+        super().gone(connection)
+
+
+def test_a_client_was_aborted_though_another_one_connects() -> None:
+    driver = DriverProcess(PYTHON, name="it")
+    try:
+        with BesideAnother() as broker:
+            aborts(Fixture(driver, broker, "persistent://public/default/aborts"))
+            assert broker.others
+    finally:
+        driver.close()
 
 
 def test_requests_and_answers_fit_the_schema() -> None:

@@ -99,10 +99,10 @@ class FakeBroker:
             listener.close()
         self.cut()
 
-    @property
-    def open_connections(self) -> int:
+    def connections_for(self, topic: str) -> int:
+        """How many open connections had a request for this topic."""
         with self._lock:
-            return len(self._connections)
+            return sum(topic in one.topics for one in self._connections)
 
     @property
     def url(self) -> str:
@@ -173,6 +173,7 @@ class FakeBroker:
         body = None if name is None else getattr(frame.command, name)
         with self._lock:
             self._received[kind] += 1
+            connection.topics.add(getattr(body, "topic", ""))
             answer: Callable[[_Connection, Any, Frame], None] | None = getattr(self, f"_on_{kind.lower()}", None)
             if answer is not None:
                 answer(connection, body, frame)
@@ -361,6 +362,8 @@ class _Connection:
         self.number = number
         """0: it is to the first address."""
         self.producers: dict[int, tuple[str, str]] = {}
+        self.topics: set[str] = set()
+        """Those of its requests."""
         self._broker = broker
         self._socket = sock
 
