@@ -13,7 +13,7 @@ TRUST = $(if $(or $(PIP_CERT),$(shell $(BIN)/python -m pip config get global.cer
 # Images often switch byte code off. Each of the suite's processes would compile all that it imports: a second of two.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: check test test-all test-docs test-container quality lint docs requirements proto clean setup setup-spark setup-test setup-verify
+.PHONY: check test test-all test-docs test-container quality lint docs site requirements proto clean setup setup-spark setup-test setup-verify
 
 setup: $(VENV)/.run
 setup-spark: $(VENV)/.spark
@@ -99,6 +99,11 @@ lint: $(VENV)/.test
 # The pages of the documentation that follow from data: rules, seeded defects, explorations. A test holds them against it.
 docs: $(VENV)/.test
 	@$(BIN)/python -m conformance.documentation docs
+
+# The documentation as a site, in site/: a warning is an error.
+site: $(VENV)/.test
+	@$(BIN)/python -m sphinx -q -W --keep-going -c docs/site . site
+	@echo "site/index.html is up to date"
 
 requirements: $(VENV)/.test
 	@for name in pip run spark test verify java release; do \
