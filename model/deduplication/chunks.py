@@ -21,9 +21,10 @@ from model.vocabulary import Entry
 
 
 @carries("CHUNK-13")
-def judged(state: ProducerState, entry: Entry, answer: Answer, around: Circumstances) -> Iterator[ProducerState]:
+def judged(
+    state: ProducerState, entry: Entry, answer: Answer, around: Circumstances, variant: ChunksVariant = DOCUMENT
+) -> Iterator[ProducerState]:
     """The possible states after a chunk and its answer."""
-    variant = around.chunks
     is_stored = is_new(state, entry, variant)
     match answer:
         case Stored(position):

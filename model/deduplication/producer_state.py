@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.log import Position
 from model.vocabulary import Entry
 
@@ -80,15 +79,14 @@ class Circumstances:
     """The circumstances of a send.
 
     ``enabled``: deduplication is on. ``may_fail``: a write may fail. ``by_pulsar_client``: the client silently resends
-    unconfirmed entries, also after an error. ``switched_on``: deduplication was
-    off at the send, and was switched on before the answer. ``chunks``: how the broker treats chunks.
+    unconfirmed entries, also after an error. ``switched_on``: deduplication was off at the send, and was switched on
+    before the answer.
     """
 
     enabled: bool = True
     may_fail: bool = False
     by_pulsar_client: bool = False
     switched_on: bool = False
-    chunks: ChunksVariant = DOCUMENT
 
 
 ProducerStates = frozenset[ProducerState]

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 
-from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.deduplication import chunks, diagnosis, observer
-from model.deduplication.answers import furthest, hand_out
+from model.deduplication.answers import Receive, furthest, hand_out
 from model.deduplication.due import DueSnapshots
 from model.deduplication.producer_state import (
     FRESH,
@@ -57,8 +56,6 @@ class TopicView:
     own_policy: bool | None = None
     has_namespace_policy: bool = True
     reloads: int = 0
-    chunks: ChunksVariant = DOCUMENT
-    """How its broker treats chunks, until the log is read."""
     snapshots: DueSnapshots | None = None
     has_markers: bool = False
     remote: frozenset[str] = frozenset()
@@ -109,13 +106,20 @@ class TopicView:
 @dataclass(frozen=True, slots=True)
 class WrongAnswer:
     """A producer with these possible states got an answer to an entry that none of them allows. What explains it says
-    which states are possible after it."""
+    which states are possible after it, or how the broker judges all entries that were sent (:class:`Judges`)."""
 
     view: TopicView
     states: ProducerStates
     entry: Entry
     answer: Answer
     around: Circumstances
+
+
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """How a broker judges what the document has otherwise: the possible states after an answer, none if it is wrong."""
+
+    judge: Receive[ProducerStates]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,17 @@ class WrongLastSequenceId:
     last_sequence_id: int
 
 
+@dataclass(frozen=True, slots=True)
+class WrongLog:
+    """The log has other entries of a producer than any of its possible states. What explains it says which states are
+    possible after it."""
+
+    view: TopicView
+    producer: str
+    states: ProducerStates
+    entries: Sequence[LoggedEntry]
+
+
 def sent(
     view: TopicView,
     producer: str,
@@ -136,28 +151,22 @@ def sent(
     around: Circumstances,
     *,
     confirmed_before: Position | None,
-    explained: Mapping[tuple[ProducerStates, Entry, Answer], ProducerStates] | None = None,
+    explained: Sequence[Receive[ProducerStates]] = (),
 ) -> Allowed[TopicView] | Broken:
     """A producer sent these entries in order, and received these answers.
 
     ``confirmed_before``: the last position that was confirmed on the topic before they were sent. ``explained``: the
-    states after answers that a deviation explains.
+    states after answers, by deviations.
     """
-    given, asked, explained = view, around, explained or {}
-    around = replace(
-        around,
-        enabled=view.enabled,
-        switched_on=around.switched_on and view.enabled,
-        chunks=view.chunks,
-    )
+    given, asked = view, around
+    around = replace(around, enabled=view.enabled, switched_on=around.switched_on and view.enabled)
     before = view.state(producer)
     if (broken := _positions_follow(answers, confirmed_before)) is not None:
         return broken
 
     def take(states: ProducerStates, entry: Entry, answer: Answer) -> ProducerStates:
-        if explained and (after := explained.get((states, entry, answer))):
-            return after
-        return frozenset(new for state in states for new in observer.send(state, entry, answer, around))
+        after = frozenset(new for state in states for new in observer.send(state, entry, answer, around))
+        return next(filter(None, (after, *(one(states, entry, answer) for one in explained))), after)
 
     ways = list(hand_out(before, entries, answers, take))
     if not ways:
@@ -165,8 +174,9 @@ def sent(
         broken = diagnosis.for_answer(wrong.states, wrong.entry, wrong.answer, _background(view, producer))
 
         def passed(part: Part) -> Allowed[TopicView] | Broken:
-            after = {**explained, (wrong.states, wrong.entry, wrong.answer): wrong.states if part is None else part}
-            return sent(given, producer, entries, answers, asked, confirmed_before=confirmed_before, explained=after)
+            more = [one.judge for one in part or () if isinstance(one, Judges)]
+            every = (*explained, *(more or [partial(_explained, wrong, wrong.states if part is None else part)]))
+            return sent(given, producer, entries, answers, asked, confirmed_before=confirmed_before, explained=every)
 
         return replace(broken, evidence=wrong, passed=passed)
     all_answered = not any(isinstance(answer, Unknown) for answer in answers)
@@ -186,6 +196,13 @@ def sent(
         lost = [e.highest for e, a in zip(entries, answers, strict=True) if isinstance(a, Unknown | Refused)]
         view = replace(view, unconfirmed={**view.unconfirmed, producer: max(lost, default=NONE)})
     return Allowed(view.with_states(producer, after), tuple(exercised))
+
+
+def _explained(
+    wrong: WrongAnswer, after: ProducerStates, states: ProducerStates, entry: Entry, answer: Answer
+) -> ProducerStates:
+    """The states after this answer, which a deviation explains; none after another one."""
+    return after if (states, entry, answer) == (wrong.states, wrong.entry, wrong.answer) else frozenset()
 
 
 def _background(view: TopicView, producer: str) -> diagnosis.Background:
@@ -333,8 +350,12 @@ def unsettled(view: TopicView) -> list[str]:
 
 
 @carries("DEDUP-07", "DEDUP-13")
-def log_read(view: TopicView, entries: Sequence[LoggedEntry]) -> Allowed[TopicView] | Broken:
-    """The whole log was read back while nothing was in flight."""
+def log_read(
+    view: TopicView, entries: Sequence[LoggedEntry], *, explained: Mapping[str, ProducerStates] | None = None
+) -> Allowed[TopicView] | Broken:
+    """The whole log was read back while nothing was in flight. ``explained``: the states of producers whose entries a
+    deviation explains."""
+    given, explained = view, explained or {}
     for before, after in pairwise(entries):
         if after.position <= before.position:
             return Broken("DEDUP-02", f"the log has {after.position} after {before.position}")
@@ -347,8 +368,21 @@ def log_read(view: TopicView, entries: Sequence[LoggedEntry]) -> Allowed[TopicVi
         by_producer[logged.producer].append(logged)
     for name, found in by_producer.items():
         states = view.states[name]
-        after_states = frozenset(new for state in states for new in observer.read_back(state, found))
+        after_states = explained.get(name) or frozenset(
+            new for state in states for new in observer.read_back(state, found)
+        )
         if not after_states:
-            return diagnosis.for_log(states, name, found, reloads=view.reloads, enabled=view.enabled)
+            broken = diagnosis.for_log(states, name, found, reloads=view.reloads, enabled=view.enabled)
+
+            passed = partial(_read_with, given, entries, explained, name)
+            return replace(broken, evidence=WrongLog(given, name, states, found), passed=passed)
         view = view.with_states(name, after_states)
-    return Allowed(replace(view, chunks=DOCUMENT))
+    return Allowed(view)
+
+
+def _read_with(
+    view: TopicView, entries: Sequence[LoggedEntry], explained: Mapping[str, ProducerStates], name: str, part: Part
+) -> Allowed[TopicView] | Broken:
+    """The same, where a deviation explains the entries of one producer; these are the states after that."""
+    assert isinstance(part, frozenset)
+    return log_read(view, entries, explained={**explained, name: part})

@@ -9,12 +9,13 @@ from typing import Final
 from model.deduplication.producer_state import NONE, ProducerState
 from model.deduplication.topic_observer import TopicView
 from model.deviations.facts import is_reloaded_by, pasts_since_load
-from model.events import Answer, Opened, Sent
+from model.events import Answer, Opened, Sent, Unknown
 from model.example.state import Example, Past
 from model.example.step import Step
 from model.operations import OpenProducer, Send
 from model.producer_operations import AwaitProducers, ProducersRead
 from model.sessions import Session
+from model.vocabulary import Entry
 
 RECOVERY_MS: Final = 2_000.0
 """The longest time that a recovery may continue after the broker accepts producers; it replays some tens of entries."""
@@ -34,6 +35,23 @@ def answers_in(step: Step) -> Iterator[Answer]:
         yield from one.answers
     if isinstance(step.outcome, Sent):
         yield from step.outcome.answers
+
+
+def unanswered(state: Example, topic: str, producer: str) -> Iterator[Entry]:
+    """The entries of a producer that were sent to a topic and got no answer."""
+    for past in state.trace:
+        pending = {name: iter(session.pending) for name, session in past.before.sessions.items()}
+        every = [(one.session, next(pending[one.session]).entries, one.answers) for one in past.step.late]
+        match past.step.operation, past.step.outcome:
+            case Send(name, entries, wait=True), Sent(answers=answers):
+                every.append((name, entries, answers))
+            case _:
+                pass
+        for name, entries, answers in every:
+            session = past.before.sessions[name]
+            if (session.topic, session.producer) == (topic, producer):
+                pairs = zip(entries, answers, strict=False)
+                yield from (entry for entry, answer in pairs if isinstance(answer, Unknown))
 
 
 def is_created_by(past: Past, topic: str) -> bool:

@@ -1,19 +1,20 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
-from model.chunking.variants import DOCUMENT, ChunksVariant
-from model.deduplication.topic_observer import WrongAnswer
+from model.deduplication import chunks, observer
+from model.deduplication.producer_state import Circumstances, ProducerState, ProducerStates, StoredEntry
+from model.deduplication.topic_observer import Judges, WrongAnswer, WrongLog
 from model.deviation import Deviation, Shadow
 from model.deviations.chunk_logs import ONLY_LAST, explained
-from model.deviations.loads import answers_in, sessions_in
-from model.deviations.subscriptions import before, judged_from
-from model.events import Unknown
-from model.example.judge import judge_step
+from model.deviations.loads import unanswered
+from model.events import Answer, LoggedEntry
 from model.example.state import Example, Judgement
 from model.example.step import Step
-from model.judgement import Allowed, Broken
+from model.judgement import Broken
+from model.vocabulary import Entry
 
 ENTRY = Deviation(
     name="chunk-only-last-deduplicated",
@@ -37,23 +38,47 @@ ENTRY = Deviation(
 
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     match broken.evidence:
-        case WrongAnswer(view, _, entry) if view.enabled and entry.chunk is not None and view.chunks == DOCUMENT:
-            judged = judge_step(_treating(state, step, ONLY_LAST), step)
-            is_left = isinstance(judged, Broken) and isinstance(judged.evidence, WrongAnswer)
-            return None if is_left else judged.then(lambda after: Allowed(_treating(after, step, DOCUMENT)))
+        case WrongAnswer(view, states, entry, answer, around) if view.enabled and entry.chunk is not None:
+            judged = partial(_judged, around=around)
+            is_so = judged(states, entry, answer) and not (view.reloads == 0 and any(map(_counts_a_chunk, states)))
+            return broken.passing(frozenset({Judges(judged)})) if is_so else None
+        case WrongLog(view, name, states, entries) if view.enabled:
+            topic = step.operation.topic
+            again = [] if topic is None else [one for one in unanswered(state, topic, name) if one.is_part]
+            after = frozenset(new for one in states for new in _read_with(again, one, entries))
+            return broken.passing(after) if after else None
         case _:
             return explained(broken, ONLY_LAST, lambda _: set())
 
 
-def alternatives(state: Example, step: Step) -> Iterator[Example]:
-    """Chunks whose answers are missing were stored again, and until the log is read others may be."""
-    former = before(state)
-    if any(isinstance(answer, Unknown) for answer in answers_in(step)):
-        yield from judged_from(_treating(former, step, ONLY_LAST), step)
+def _judged(states: ProducerStates, entry: Entry, answer: Answer, around: Circumstances) -> ProducerStates:
+    if entry.chunk is None:
+        return frozenset()
+    return frozenset(new for one in states for new in chunks.judged(one, entry, answer, around, ONLY_LAST))
 
 
-def _treating(state: Example, step: Step, variant: ChunksVariant) -> Example:
-    """The state if brokers treat chunks so on the topics to which those were sent that are judged in a step."""
-    for topic in {session.topic for session in sessions_in(state, step)} & state.topics.keys():
-        state = state.with_topic(topic, replace(state.topics[topic], chunks=variant))
-    return state
+def _counts_a_chunk(state: ProducerState) -> bool:
+    """Whether a broker counts a chunk as a message, which this one does at most in a recovery."""
+    return any(one.entry.is_part and one.is_counted for one in state.entries)
+
+
+def _read_with(again: Sequence[Entry], state: ProducerState, found: Sequence[LoggedEntry]) -> Iterator[ProducerState]:
+    """The state after a read of the log, if it has some of these chunks, whose answers are missing."""
+    for stored in _stored_with(again, state.entries, found):
+        yield from observer.read_back(replace(state, entries=stored), found)
+
+
+def _stored_with(
+    again: Sequence[Entry], stored: Sequence[StoredEntry], found: Sequence[LoggedEntry]
+) -> Iterator[tuple[StoredEntry, ...]]:
+    """The entries, with those of the log among them that are chunks which were stored again."""
+    if not found:
+        yield tuple(stored)
+        return
+    is_found = bool(stored) and stored[0].entry == found[0].entry and stored[0].position in (None, found[0].position)
+    if is_found or (stored and stored[0].maybe is not None):
+        rests = _stored_with(again, stored[1:], found[1:] if is_found else found)
+        yield from ((stored[0], *rest) for rest in rests)
+    if found[0].entry in again:
+        after = StoredEntry(found[0].entry, found[0].position)
+        yield from ((after, *rest) for rest in _stored_with(again, stored, found[1:]))

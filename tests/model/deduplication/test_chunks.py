@@ -77,6 +77,15 @@ def test_releases_store_all_chunks_but_the_last_one_again() -> None:
     assert deviates("chunk-only-last-deduplicated", "t on; p opens -1; 5a0@0; 5a0@1")
 
 
+def test_the_log_shows_which_chunks_without_an_answer_were_stored_again() -> None:
+    again = f"{WHOLE}; 5a0=?; 5a1=?; 5a0=?; log p:5a0 p:5a1 p:5a2"
+    assert is_sound(again)
+    assert deviates("chunk-only-last-deduplicated", f"{again} p:5a0 p:5a1 p:5a0")
+    assert deviates("chunk-only-last-deduplicated", f"{again} p:5a1")
+    assert broken(f"{WHOLE}; 5a0=dup; log p:5a0 p:5a1 p:5a2 p:5a0") == "DEDUP-03", "it was confirmed as a duplicate"
+    assert broken(f"{WHOLE}; 5a2=?; log p:5a0 p:5a1 p:5a2 p:5a2") == "DEDUP-03", "a last chunk is stored once"
+
+
 @pytest.mark.parametrize(
     "history",
     [
