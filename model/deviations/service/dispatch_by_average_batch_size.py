@@ -5,13 +5,12 @@ from model.deviations.facts import sent_beyond_permits
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Broken
-from model.subscriptions.consumers import SHARED
 
 ENTRY = Deviation(
     name="dispatch-by-average-batch-size",
     rule="SERVE-13",
-    statement="Consumers share a subscription of a topic whose batches have different sizes. A consumer is sent several batches beyond its permits if large ones are followed by small ones.",
-    cause="trySendMessagesToConsumers of the dispatchers for several consumers divides a consumer's permits by the average number of messages in the entries that it has read (apache/pulsar#7266), rounded down, not by those of the entries that it is about to send.",
+    statement="Consumers are on a Shared subscription of a topic whose batches have different sizes. A consumer is sent several batches beyond its permits if large ones are followed by small ones.",
+    cause="PersistentDispatcherMultipleConsumers.trySendMessagesToConsumers divides a consumer's permits by the average number of messages in the entries that it has read (apache/pulsar#7266), rounded down, not by those of the entries that it is about to send.",
     upstream=("apache/pulsar#7266", "apache/pulsar#10417"),
     side="broker",
     releases=("<=5.0.1",),
@@ -28,7 +27,7 @@ ENTRY = Deviation(
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     """No more entries than permits, of different sizes."""
     match sent_beyond_permits(state, step, broken):
-        case kind, sizes if kind in SHARED and len(set(sizes)) != 1:
+        case "Shared", sizes if len(set(sizes)) != 1:
             return broken.passing()
         case _:
             return None

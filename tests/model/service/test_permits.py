@@ -27,6 +27,7 @@ from model.vocabulary import Entry, Message, SubscriptionType
 from tests.verdicts import Happened, Verdict, judged
 
 SINGLE = "single-consumer-dispatch-counts-entries"
+KEY_SHARED = "key-shared-dispatch-counts-entries"
 AVERAGE = "dispatch-by-average-batch-size"
 BY_ENTRIES = BeyondPermits("c", -2, 1, "t0")
 BEYOND_ENTRIES = BeyondPermits("c", -2, 0, "t0")
@@ -76,12 +77,17 @@ def test_permits_that_count_entries_explain_no_more_entries() -> None:
     assert not is_explained(alike, "Failover", BEYOND_ENTRIES, SINGLE)
     assert not is_explained((1, 1, 1), "Failover", BY_ENTRIES, SINGLE)
     assert not is_explained(alike, "Shared", BY_ENTRIES, SINGLE)
+    assert is_explained(alike, "Key_Shared", BY_ENTRIES, KEY_SHARED)
+    assert not is_explained(alike, "Key_Shared", BEYOND_ENTRIES, KEY_SHARED)
+    assert not is_explained((1, 1, 1), "Key_Shared", BY_ENTRIES, KEY_SHARED)
+    assert not is_explained(alike, "Shared", BY_ENTRIES, KEY_SHARED)
 
 
 def test_the_average_explains_nothing_where_all_batches_are_alike() -> None:
     assert is_explained((3, 2, 1), "Shared", BY_ENTRIES, AVERAGE)
     assert not is_explained((3, 3, 3), "Shared", BY_ENTRIES, AVERAGE)
     assert not is_explained((3, 2, 1), "Exclusive", BY_ENTRIES, AVERAGE)
+    assert not is_explained((3, 2, 1), "Key_Shared", BY_ENTRIES, AVERAGE)
     assert not is_explained((3, 2, 1), "Shared", BEYOND_ENTRIES, AVERAGE)
 
 
