@@ -6,7 +6,7 @@ delete a subscription. If it is unknown whether a reason exists, the request is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -112,7 +112,7 @@ def _without_policies(
                 return NOT_JUDGED
             if operation.scope == "bundle" and not service.loading.isdisjoint(parts) and _is_used(outcome):
                 return NOT_JUDGED  # nobody may own the bundle
-            used_by = [name for one in ids for name, _ in consumption.consumers_of(one)]
+            used_by = {name: consumer for one in ids for name, consumer in consumption.consumers_of(one)}
             return _deleted(operation, outcome, used_by=used_by, is_certain=is_certain)
         case ReadLog(topic) if isinstance(outcome, Refused):
             return _without_reason(f"a reader of {topic}", outcome)
@@ -224,14 +224,18 @@ def _created(operation: CreateSubscription, outcome: AnyOutcome, *, exists: bool
 
 
 @carries("SERVE-01")
-def _deleted(operation: DeleteSubscription, outcome: AnyOutcome, *, used_by: list[str], is_certain: bool) -> Judged:
+def _deleted(
+    operation: DeleteSubscription, outcome: AnyOutcome, *, used_by: Mapping[str, Consumer], is_certain: bool
+) -> Judged:
     """A subscription is deleted unless consumers are connected to it; by force also then."""
     is_refused = bool(used_by) and not operation.by_force
     if isinstance(outcome, Refused) and not (is_refused and outcome.code == IS_USED):
         return _without_reason(f"deleting {operation.subscription}", outcome)
     if isinstance(outcome, Done) and is_refused:
-        what = f"{operation.subscription} is deleted, although {used_by[0]} is connected to it"
-        return Broken("SERVE-05", what) if is_certain else EXCUSED
+        connected = _certainly_connected(used_by)
+        if not is_certain or connected is None:
+            return EXCUSED
+        return Broken("SERVE-05", f"{operation.subscription} is deleted, although {connected} is connected to it")
     return SERVE_05 if is_refused and isinstance(outcome, Refused) else NOT_JUDGED
 
 
@@ -248,13 +252,20 @@ def _unloaded(topic: str, scope: RequestScope, outcome: AnyOutcome) -> Judged:
 def _unsubscribed(consumption: Consumption, name: str, outcome: AnyOutcome, *, is_certain: bool) -> Judged:
     """A consumer can unsubscribe unless others are connected to its subscription."""
     parts = consumption.consumers[name].subscriptions
-    others = {other for part in parts for other, _ in consumption.consumers_of(part) if other != name}
+    others = {other: one for part in parts for other, one in consumption.consumers_of(part) if other != name}
     if isinstance(outcome, Refused) and not others and is_certain:
         return _without_reason(f"unsubscribing {name}", outcome)
     if isinstance(outcome, Done) and others:
-        what = f"{name} unsubscribes, although {min(others)} is connected to the subscription"
-        return Broken("SERVE-05", what) if is_certain else EXCUSED
+        connected = _certainly_connected(others)
+        if not is_certain or connected is None:
+            return EXCUSED
+        return Broken("SERVE-05", f"{name} unsubscribes, although {connected} is connected to the subscription")
     return SERVE_05 if others and isinstance(outcome, Refused) else NOT_JUDGED
+
+
+def _certainly_connected(consumers: Mapping[str, Consumer]) -> str | None:
+    """One that is connected; consumers of pulsar-client may not have reconnected since they were disconnected."""
+    return next((name for name, one in consumers.items() if one.never_disconnected), None)
 
 
 def _is_used(outcome: AnyOutcome) -> bool:

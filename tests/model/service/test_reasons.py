@@ -58,8 +58,9 @@ from model.subscription_operations import (
     ReadCursor,
     ReceiveAll,
     Subscribe,
+    Unsubscribe,
 )
-from model.vocabulary import CutAfter, CutAt, Entry, Message, SubscriptionType
+from model.vocabulary import Client, CutAfter, CutAt, Entry, Message, SubscriptionType
 
 STATS_FAIL = ErrorAnswer("admin", "GET stats of topic t0", "500", "currentLedger is null", "t0")
 LOADING = ErrorAnswer(
@@ -302,8 +303,8 @@ SUBSCRIPTION: Happened = (CreateSubscription("t0", "sub"), Done())
 BUSY = Refused("ConsumerBusy", "Exclusive consumer is already connected")
 
 
-def subscribing(name: str, kind: SubscriptionType) -> Subscribe:
-    return Subscribe(name, "t0", "sub", kind=kind)
+def subscribing(name: str, kind: SubscriptionType, client: Client = "wire") -> Subscribe:
+    return Subscribe(name, "t0", "sub", kind=kind, client=client)
 
 
 def answer(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> str | tuple[str, ...]:
@@ -417,6 +418,16 @@ def test_a_subscription_is_created_unless_it_exists_and_deleted_unless_it_is_use
     assert "SERVE-05" in answer(in_use, delete, used)
     assert answer(in_use, delete, Done()) == "SERVE-05"
     assert answer(in_use, delete, Refused("500", "internal")) == "SERVE-01"
+
+
+@pytest.mark.parametrize("unsubscribes", [False, True])
+def test_a_consumer_that_may_not_have_reconnected_protects_no_subscription(*, unsubscribes: bool) -> None:
+    official: Happened = subscribing("c1", "Shared", client="official"), Subscribed()
+    another: Happened = subscribing("c2", "Shared"), Subscribed()
+    request = Unsubscribe("c2") if unsubscribes else DeleteSubscription("t0", "sub")
+    for reloaded, rule in (((), True), (((Unload("t0"), Done()),), False)):
+        before = (CREATED, SUBSCRIPTION, official, *reloaded, *((another,) if unsubscribes else ()))
+        assert (answer(after(*before), request, Done()) == "SERVE-05") == rule
 
 
 def test_after_a_load_a_topic_lets_its_clients_in_again() -> None:
