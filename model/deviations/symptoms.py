@@ -70,7 +70,7 @@ _RULES = {
     "internal-error": "SERVE-01",
     "refused": "CHUNK-01",
     "not-done": "ACK-04 SERVE-11 SERVE-12",
-    "not-enforced": "DEDUP-01 ACK-13 KEY-15 KEY-17 SERVE-05 SERVE-13",
+    "not-enforced": "DEDUP-01 ACK-13 ACK-17 KEY-15 KEY-17 SERVE-05 SERVE-13",
     "lagging": "REPL-12 REPL-13 REPL-17 REPL-19",
     "wrong-count": "DEDUP-19 ACK-01 KEY-11 SERVE-04",
     "overhead": "REPL-02 REPL-18",

@@ -42,10 +42,11 @@ old as the limit (PersistentTopic.MESSAGE_EXPIRY_THRESHOLD)."""
 
 @dataclass(frozen=True, slots=True)
 class NotExpired:
-    """Evidence: messages of a subscription up to ``last`` did not expire."""
+    """Evidence: ``left`` messages of a subscription up to ``last`` did not expire."""
 
     subscription: SubscriptionId
     last: Position
+    left: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,7 @@ def _expired_in(
             return Allowed(may_expire, excused=("ACK-17",))
         last = min(one for one in due if one is not None)
         because = f"{left} messages of {subscription.name} that are older than {seconds:g} s did not expire"
-        evidence = NotExpired(subscription, last)
+        evidence = NotExpired(subscription, last, left)
         return overdue(Broken("ACK-17", because, evidence=evidence).passing_to(may_expire))
     if all(one is None for one in due):
         return Allowed(may_expire)

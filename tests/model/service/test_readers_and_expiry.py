@@ -45,6 +45,7 @@ from tests.verdicts import Happened, Verdict, judged
 
 TTL = "ttl-expires-messages-of-readers"
 STOPS_EARLY = "expiry-stops-at-acknowledged"
+NOT_SEARCHED = "expiry-search-ends-with-closed-ledger"
 OF_ALL = "expiry-of-all-moves-readers"
 STEP_MS = 100.0
 HOUR_S = 3600
@@ -235,3 +236,16 @@ def test_only_a_topic_that_ends_in_an_empty_ledger_hides_its_messages_from_reade
         for step in (*steps[:at], outcome, *steps[at + 1 :]):
             state = judge_step(state.state, step) if isinstance(state, Allowed) else state
         assert isinstance(state, Allowed) == explained, state
+
+
+def test_only_what_is_after_a_closed_ledger_is_not_searched() -> None:
+    topic: Happened = CreateTopic("t0", persistence="every-ack"), Created(False, 6, ledger_room=5)
+    places = (*(Position(1, number) for number in range(5)), Position(2, 0), Position(2, 1))
+    for sent, number, explained in ((7, 1, True), (7, 2, True), (7, 3, False), (5, 1, False)):
+        stored: Happened = (
+            Send("p", entries(*range(1, sent + 1)), age_s=2 * HOUR_S),
+            Sent(tuple(map(Stored, places[:sent]))),
+        )
+        left: Happened = ExpireOlder("t0", "s0", HOUR_S), OlderExpired({"s0": number})
+        found = judged(topic, *HISTORY[1:3], stored, left, known=(NOT_SEARCHED,), step_ms=STEP_MS)
+        assert isinstance(found, Allowed) == explained, found
