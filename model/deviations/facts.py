@@ -255,13 +255,36 @@ def pasts_since_load(state: Example, topic: str) -> Iterator[Past]:
         yield past
 
 
+def left_queue(past: Past, topic: str) -> str | None:
+    """The session that waited for exclusive access to a topic, and left or asked again in a step."""
+    actor = past.step.operation.actor
+    waited = actor is not None and actor in _queue(past, topic) and not isinstance(past.step.outcome, Skipped)
+    return actor if waited else None
+
+
 def place_at_reload(state: Example, topic: str, session: str) -> int | None:
-    """A session's place in the queue for exclusive access when its topic was reloaded; None: it did not wait then."""
+    """A session's place in the queue for exclusive access when its topic was reloaded; None: it did not wait then.
+
+    The broker keeps the places of those that left the queue before (closed-producer-stays-queued).
+    """
+    place: int | None = None
     for past in state.trace:
-        queue = [one.session for one in past.before.service.contention(topic).waiting]
-        if session in queue:
-            return queue.index(session) if is_reloaded_by(past, topic) else None
-    return None
+        queue = _queue(past, topic)
+        if place is not None:
+            if is_reloaded_by(past, topic):
+                break
+            left = left_queue(past, topic)
+            if left is not None and (session not in queue or queue.index(left) <= queue.index(session)):
+                place += 1
+        elif session in queue:
+            if not is_reloaded_by(past, topic):
+                return None
+            place = queue.index(session)
+    return place
+
+
+def _queue(past: Past, topic: str) -> list[str]:
+    return [one.session for one in past.before.service.contention(topic).waiting]
 
 
 def reconnects(state: Example, step: Step) -> bool:

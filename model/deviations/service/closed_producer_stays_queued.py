@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from model.deviation import Deviation, Shadow
-from model.deviations.facts import contention_forgotten, pasts_since_load
+from model.deviations.facts import contention_forgotten, left_queue, pasts_since_load
 from model.events import Refused
 from model.example.state import Example, Judgement
 from model.example.step import Step
@@ -34,15 +34,6 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
         return None  # for the limit on producers, say
     topic = step.operation.topic
     is_again = any(one.session == step.operation.session for one in state.service.contention(topic).waiting)
-    if not is_again and not _somebody_left_queue(state, topic):
+    if not is_again and not any(left_queue(past, topic) for past in pasts_since_load(state, topic)):
         return None
     return broken.passing().then(lambda after: Allowed(contention_forgotten(after, topic)))
-
-
-def _somebody_left_queue(state: Example, topic: str) -> bool:
-    """Whether a producer that waited left by itself since the topic was loaded."""
-    for past in pasts_since_load(state, topic):
-        waited = {one.session for one in past.before.service.contention(topic).waiting}
-        if past.step.operation.actor in waited:
-            return True
-    return False

@@ -11,7 +11,7 @@ ENTRY = Deviation(
     name="later-queued-producer-forgotten-by-unload",
     rule="SERVE-09",
     statement="A topic is unloaded while several producers wait for exclusive access to it. Only the first of them is answered. The others are neither closed nor answered, and wait forever.",
-    cause="PersistentTopic.close disconnects the producers of its map only. When the last of them is removed, handleProducerRemoved takes the first producer from waitingExclusiveProducers, which is refused because the topic is fenced. Nothing completes the futures of the others. Read in the byte code of 4.0.8.",
+    cause="PersistentTopic.close disconnects the producers of its map only. When the last of them is removed, handleProducerRemoved takes the first producer from waitingExclusiveProducers, which is refused because the topic is fenced. Nothing completes the futures of the others. A producer that closed, or was created again, while it waited keeps its place (closed-producer-stays-queued). Read in the byte code of 4.0.8.",
     upstream=(),
     side="broker",
     releases=(">=4.0.8,<=5.0.1",),

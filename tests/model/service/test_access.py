@@ -140,6 +140,15 @@ def test_only_an_unload_forgets_a_later_queued_producer() -> None:
     ):
         found = verdict(SHARED, QUEUED, NEXT, *steps, (AWAIT, ProducersRead(left)), known=(LATER_FORGOTTEN,))
         assert isinstance(found, Allowed) == explained, found
+    gone: Happened = CloseProducer("q"), Done()
+    for queue in (
+        (QUEUED, QUEUED),
+        (QUEUED, gone, QUEUED),
+        (NEXT, (CloseProducer("r"), Done()), QUEUED),
+        (QUEUED, NEXT, (CloseProducer("r"), Done())),
+    ):
+        kept = verdict(SHARED, *queue, RELOADED, (AWAIT, ProducersRead(("q",))), known=(LATER_FORGOTTEN,))
+        assert isinstance(kept, Allowed) == (queue[-1] == QUEUED), kept
     unknown = verdict(SHARED, QUEUED, NEXT, RELOADED, (AWAIT, ProducersRead(("r",))))
     assert isinstance(unknown, Broken)
     assert unknown.deviation == LATER_FORGOTTEN
