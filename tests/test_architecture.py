@@ -21,7 +21,6 @@ MODULES_OF_A_LARGE_FOLDER = 16
 LARGE = {
     "conformance/brokers/deployment.py": "one deployment: its processes, their starts and their faults",
     "conformance/engine/catalogue.py": "a table of all machines",
-    "conformance/lockstep/chunking/performer.py": "one performer of a document",
     "conformance/cli": "a module for each command",
     "conformance/commands": "a module for each command",
     "conformance/cli/check.py: check": "a parameter for each option",

@@ -136,7 +136,7 @@ class RealPerformer:
         self._cursors = Cursors(world, self._topics, self._positions)
         self._limits = Policies(world, self._topics)
         self._reads = Reads(world.admin, lambda: world.service, self._topics, self._positions)
-        self._chunks = Chunks(world, self._example, self._topics, self._unload)
+        self._chunks = Chunks(world, self._topics, self._unload)
         self._owners = Owners(world, self._topics, self._answers)
         self._replication_performer: ReplicationPerformer | None = None
         self._at_home: RealPerformer | None = None
@@ -273,6 +273,8 @@ class RealPerformer:
             self._world.restore_default()
         if operation.persistence is not None:
             return self._create_topic_for_cursors(operation, operation.persistence)
+        if operation.is_chunked and operation.deduplication not in ("namespace-on", "namespace-off"):
+            return Performed(Skipped("deduplication of chunked topics is that of a namespace"))
         namespace = self._world.namespaces.of_switch(operation.deduplication, is_timed=operation.is_timed)
         name = f"persistent://{namespace}/e{self._example}-{operation.topic}"
         self._world.spread(name, beside=self._topics)
@@ -293,6 +295,8 @@ class RealPerformer:
                 return Performed(PolicyIgnored(status))
         self._snapshots.created(name, self._world.snapshots, is_timed=operation.is_timed)
         created = self._created([name], deduplication=on, persistence="shipped", in_all=0)
+        if operation.is_chunked:
+            created = structs.replace(created, limit_bytes=self._chunks.created(name))
         return Performed(structs.replace(created, is_policy_shown=is_shown))
 
     def _create_topic_for_cursors(self, operation: CreateTopic, persistence: Persistence) -> Performed:

@@ -8,7 +8,7 @@ is missing at the deadline.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final, TypeVar, assert_never
 
@@ -32,7 +32,6 @@ from model.events import (
     Acknowledged,
     AnyOutcome,
     ChunkRate,
-    Created,
     CursorMoved,
     Done,
     DueReceived,
@@ -98,12 +97,9 @@ T = TypeVar("T")
 class Chunks:
     """The part of document 002 in one example."""
 
-    def __init__(
-        self, world: World, example: int, topics: MutableMapping[str, str], unload: Callable[[str], object]
-    ) -> None:
+    def __init__(self, world: World, topics: Mapping[str, str], unload: Callable[[str], object]) -> None:
         """``unload`` unloads a topic, by its name in the history."""
         self._world = world
-        self._example = example
         self._topics = topics
         self._unload = unload
         self._chunked: set[str] = set()
@@ -113,22 +109,23 @@ class Chunks:
         self._stalled: set[tuple[str, str]] = set()
 
     def concerns(self, operation: AnyOperation) -> bool:
-        """Whether only this part performs an operation: it is about a chunked topic, and no unload."""
+        """Whether only this part performs an operation: it is about a chunked topic, which exists, and no unload."""
         match operation:
-            case CreateTopic(is_chunked=is_chunked):
-                return is_chunked
-            case Unload():
+            case CreateTopic() | Unload():
                 return False
             case _ if operation.topic is not None:
                 return self._topics.get(operation.topic) in self._chunked
             case _:
                 return operation.actor in self._consumers or operation.actor in self._producers
 
+    def created(self, topic: str) -> int:
+        """A topic, by its real name, is chunked; returns the limit of the size of its entries."""
+        self._chunked.add(topic)
+        return min(LIMIT_BYTES, self._world.max_message_bytes)
+
     def perform(self, operation: AnyOperation) -> AnyOutcome:
         """Carry out one operation and return the outcome."""
         match operation:
-            case CreateTopic():
-                return self._create(operation)
             case OpenProducer():
                 return self._open(operation, self._topics[operation.topic])
             case Send():
@@ -169,23 +166,6 @@ class Chunks:
                 return self._rate(topic, operation)
             case _:
                 assert_never(operation)
-
-    def _create(self, operation: CreateTopic) -> AnyOutcome:
-        if operation.deduplication not in ("namespace-on", "namespace-off"):
-            return Skipped("deduplication of chunked topics is that of a namespace")
-        name = f"persistent://{self._world.namespaces.of_switch(operation.deduplication)}/e{self._example}-{operation.topic}"
-        self._world.spread(name, beside=self._topics)
-        self._world.admin.create_topic(name)
-        self._topics[operation.topic] = name
-        self._chunked.add(name)
-        look_ahead = self._world.traits.look_ahead
-        return Created(
-            deduplication=self._world.is_on(operation.deduplication),
-            snapshot_room=self._world.snapshot_room,
-            limit_bytes=min(LIMIT_BYTES, self._world.max_message_bytes),
-            has_draining_hashes=self._world.key_shared.has_draining_hashes,
-            look_ahead=(look_ahead.per_consumer, look_ahead.per_subscription),
-        )
 
     # ----------------------------------------------------------------------------------------------------- producers
 
