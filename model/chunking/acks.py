@@ -61,10 +61,10 @@ def _acknowledged(
     consumer = state.consumers[name]
     acking = [one for one in commands if isinstance(one, CommandAck)]
     named = frozenset(position for one in acking for position in one.positions)
-    done = named | state.subscriptions[SubscriptionId(consumer.topic, consumer.subscription)].acknowledged
+    done = named | state.subscriptions[consumer.subscription].acknowledged
     for one in acking:
         if one.is_cumulative:
-            log = state.topics[consumer.topic].log
+            log = state.topics[consumer.subscription.topic].log
             done |= {entry.position for entry in log if entry.position <= max(one.positions)}
     copies = named.difference(*(message.positions for message in messages))
     for message in messages:

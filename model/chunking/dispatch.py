@@ -43,8 +43,7 @@ def met(state: Chunking, name: str, passed: Sequence[ConsumerCommand], *, is_rea
 
 def _met(state: Chunking, name: str, one: ConsumerCommand, number: int, *, is_read: bool) -> Judged:
     consumer = state.consumers[name]
-    subscription_id = SubscriptionId(consumer.topic, consumer.subscription)
-    topic, subscription = state.topics[consumer.topic], state.subscriptions[subscription_id]
+    topic, subscription = state.topics[consumer.subscription.topic], state.subscriptions[consumer.subscription]
     match one:
         case CommandMessage():
             is_stored = _is_of_the_log(name, one, topic) if is_read else HOLDS
@@ -53,7 +52,7 @@ def _met(state: Chunking, name: str, one: ConsumerCommand, number: int, *, is_re
             acknowledged = _acknowledged(topic, positions, is_cumulative=is_cumulative)
             subscription = replace(subscription, acknowledged=subscription.acknowledged | acknowledged)
             after = replace(consumer, holds=consumer.holds - acknowledged)
-            return Allowed(state.with_subscription(subscription_id, subscription).with_consumer(name, after))
+            return Allowed(state.with_subscription(consumer.subscription, subscription).with_consumer(name, after))
         case CommandRedeliver(positions):
             return Allowed(state.with_consumer(name, _asked(consumer, positions)))
         case CommandSubscribe():
@@ -95,8 +94,7 @@ def _is_of_the_log(name: str, came: CommandMessage, topic: ChunkTopic) -> Allowe
 def _sent(state: Chunking, name: str, came: CommandMessage, number: int) -> Judged:
     """An ordered consumer is sent the next unacknowledged entry, or the first one once for each redelivery request."""
     consumer = state.consumers[name]
-    subscription_id = SubscriptionId(consumer.topic, consumer.subscription)
-    topic, subscription = state.topics[consumer.topic], state.subscriptions[subscription_id]
+    topic, subscription = state.topics[consumer.subscription.topic], state.subscriptions[consumer.subscription]
     at, last = came.position, consumer.last
     sent = replace(consumer, holds=consumer.holds | {at})
     if consumer.is_returning:

@@ -139,8 +139,7 @@ class TrackedConsumer:
     most once for each; one request may overtake what the broker sends for another. ``holds``: its pending entries.
     """
 
-    topic: str
-    subscription: str
+    subscription: SubscriptionId
     kind: SubscriptionType
     client: ChunkClient
     unacknowledged: tuple[tuple[Delivery, AssembledMessage], ...] = ()
@@ -204,7 +203,7 @@ class Chunking:
     def consumers_of(self, subscription_id: SubscriptionId) -> Iterator[tuple[str, TrackedConsumer]]:
         """The connected consumers."""
         for name, consumer in self.consumers.items():
-            if consumer.is_there and (consumer.topic, consumer.subscription) == subscription_id:
+            if consumer.is_there and consumer.subscription == subscription_id:
                 yield name, consumer
 
     def left(self, subscription_id: SubscriptionId) -> list[LoggedPart]:

@@ -117,12 +117,7 @@ def _sent(state: Chunking, sessions: Sessions, operation: Send, outcome: Sent) -
 def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:
     subscription_id = SubscriptionId(operation.topic, operation.subscription)
     client = fresh(pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked)
-    consumer = TrackedConsumer(
-        topic=subscription_id.topic,
-        subscription=subscription_id.name,
-        kind=operation.kind,
-        client=client,
-    )
+    consumer = TrackedConsumer(subscription=subscription_id, kind=operation.kind, client=client)
     state = state.with_consumer(operation.consumer, consumer)
     return (
         state
@@ -138,7 +133,7 @@ def unloaded(state: Chunking, topic: str | None = None, *, is_graceful: bool = T
             unloaded = {one: replace(producer, is_unloaded=True) for one, producer in view.producers.items()}
             state = state.with_topic(name, replace(view, producers=unloaded))
     for name, consumer in state.consumers.items():
-        if topic in (None, consumer.topic):
+        if topic in (None, consumer.subscription.topic):
             away = replace(consumer, holds=frozenset(), unsure=frozenset(), is_returning=True)
             state = state.with_consumer(name, away)
     for subscription_id, subscription in state.subscriptions.items():
@@ -168,7 +163,7 @@ def finishing(state: Callable[[], Chunking], topic: str, sessions: Iterable[str]
 def _finishing_subscription(state: Callable[[], Chunking], subscription_id: SubscriptionId) -> Iterator[AnyOperation]:
     for name, _ in list(state().consumers_of(subscription_id)):
         yield CloseConsumer(name)
-    kind = next(one.kind for one in state().consumers.values() if (one.topic, one.subscription) == subscription_id)
+    kind = next(one.kind for one in state().consumers.values() if one.subscription == subscription_id)
     last = f"last-{subscription_id.name}"
     yield Subscribe(last, *subscription_id, kind=kind, client="official", queue=1000, max_pending_chunked=0)
     yield ReceiveDue(*subscription_id)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from model.chunking import dispatch
 from model.chunking.assignment import NOTHING_SENT, Assignment
 from model.chunking.evidence import ChunksUndispatched, OutOfOrder
-from model.chunking.state import Chunking, TrackedConsumer
+from model.chunking.state import Chunking
 from model.deviations.chunks import traffic_in
 from model.deviations.facts import is_reloaded_by
 from model.events import DueReceived, Sent
@@ -29,10 +29,6 @@ def names_of(state: Chunking, subscription: SubscriptionId) -> frozenset[str]:
     return frozenset(name for name, _ in state.consumers_of(subscription))
 
 
-def subscription_of(consumer: TrackedConsumer) -> SubscriptionId:
-    return SubscriptionId(consumer.topic, consumer.subscription)
-
-
 def is_look(step: Step, subscription: SubscriptionId) -> bool:
     match step.operation, step.outcome:
         case ReceiveDue(topic, name), DueReceived():
@@ -43,7 +39,7 @@ def is_look(step: Step, subscription: SubscriptionId) -> bool:
 
 def commands_in(step: Step, state: Chunking, subscription: SubscriptionId) -> Iterator[tuple[str, ConsumerCommand]]:
     """What passed between the broker and the consumers of a subscription in a step."""
-    every = [name for name, one in state.consumers.items() if subscription_of(one) == subscription]
+    every = [name for name, one in state.consumers.items() if one.subscription == subscription]
     for traffic in traffic_in(step, every):
         yield from ((traffic.consumer, one) for one in traffic.commands)
 
@@ -75,7 +71,7 @@ def reassigned(state: Example, step: Step, now: Chunking, name: str) -> frozense
     They are known at the next look, when everything in flight then was received. ``now``: after the present look.
     """
     consumer = now.consumers[name]
-    subscription = subscription_of(consumer)
+    subscription = consumer.subscription
     if _is_resubscribed(step, now, subscription):
         return consumer.holds
     at_next_look = consumer.holds
@@ -209,13 +205,13 @@ def _may_read_on(passed: Sequence[ConsumerCommand], name: str, before: Chunking,
                 last = EARLIEST
             case _:
                 pass
-    topic = after.topics[after.consumers[name].topic]
+    topic = after.topics[after.consumers[name].subscription.topic]
     return last if topic.end > last or topic.has_unanswered else None
 
 
 def _is_in_order(past: Past, name: str, passed: Sequence[ConsumerCommand]) -> bool:
     """Whether a consumer was sent everything in order at a look."""
     before, after = past.before.chunking, past.after.chunking
-    topic = before.consumers[name].topic
+    topic = before.consumers[name].subscription.topic
     judged = dispatch.met(before.with_topic(topic, after.topics[topic]), name, passed, is_read=True)
     return isinstance(judged, Allowed)

@@ -52,7 +52,7 @@ from model.subscriptions.administration import administered, disconnected, set_t
 from model.subscriptions.claims import claims_of
 from model.subscriptions.consumers import SHARED, Consumer, Message
 from model.subscriptions.state import NO_LIMITS_ON_CONSUMERS, Consumption, TrackedTopic, messages_at
-from model.vocabulary import NO_LIMITS, Limits, LookAhead, Outcome, SubscriptionId, partition_name
+from model.vocabulary import IN_ORDER, NO_LIMITS, Limits, LookAhead, Outcome, SubscriptionId, partition_name
 
 Judged = Allowed[Consumption] | Broken
 
@@ -417,10 +417,10 @@ def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) 
     consumer = state.consumers[name]
     mine: list[Message] = []
     named = [found for one in messages or () if (found := state.place_of(consumer, one)) is not None]
-    is_all = messages is None or consumer.kind in ("Exclusive", "Failover")
+    is_all = messages is None or consumer.kind in IN_ORDER
     if messages is None:
         mine = list(consumer.unacknowledged)
-    elif consumer.kind in ("Exclusive", "Failover"):
+    elif consumer.kind in IN_ORDER:
         topics = {topic for topic, _ in named}  # a single active consumer receives all of the topic again, in order
         mine = [message for message in consumer.unacknowledged if message[0] in topics]
     else:
@@ -434,7 +434,7 @@ def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) 
         consumer = consumer if is_all else consumer.acknowledging(mine)
     consumer = replace(
         consumer,
-        rewinds=consumer.rewinds + (consumer.kind in ("Exclusive", "Failover")),
+        rewinds=consumer.rewinds + (consumer.kind in IN_ORDER),
         may_repeat=consumer.client == "official" or (is_all and not is_quiet),
         requested_twice=consumer.requested_twice | twice,
     )

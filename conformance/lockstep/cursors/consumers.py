@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Protocol
 
 from conformance.clients.handles import SubscriptionConfig, WireConsumerHandle, aborted_on_error
 from conformance.clients.outcomes import ConnectionLost, NoAnswer
@@ -24,10 +24,7 @@ from model.events import Acknowledged, Delivery
 from model.log import Position
 from model.payloads import business_id_of
 from model.subscription_operations import Subscribe
-from model.vocabulary import Client, SubscriptionType, Withheld
-
-IN_ORDER: Final[frozenset[SubscriptionType]] = frozenset({"Exclusive", "Failover"})
-"""The kinds of subscriptions with one active consumer, which allow cumulative acks."""
+from model.vocabulary import IN_ORDER, Client, SubscriptionType, Withheld
 
 
 class Member(Protocol):

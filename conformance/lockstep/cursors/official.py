@@ -14,7 +14,6 @@ from conformance.clients.driver.interface import OfficialDelivery
 from conformance.clients.handles import OfficialConsumerHandle, SubscriptionConfig, aborted_on_error
 from conformance.clients.security.service import Service
 from conformance.lockstep.cursors.batch_acknowledger import BatchAcknowledger
-from conformance.lockstep.cursors.consumers import IN_ORDER
 from conformance.lockstep.positions import Positions
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
 from conformance.lockstep.settings.client_features import lacking
@@ -23,7 +22,7 @@ from conformance.proxy.proxy import Proxy
 from model.events import Acknowledged, Delivery, Skipped
 from model.log import Position
 from model.subscription_operations import Acknowledge, Nack, Subscribe
-from model.vocabulary import Client, SubscriptionType
+from model.vocabulary import IN_ORDER, Client, SubscriptionType
 
 NACK_DELAY_S: Final = 0.3
 """How long pulsar-client waits before it requests a nacked message again (60 s by default)."""

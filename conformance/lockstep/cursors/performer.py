@@ -17,7 +17,7 @@ from conformance.clients.wire.consumer import Excess
 from conformance.lockstep.cursors.admin import CursorAdmin
 from conformance.lockstep.cursors.administrators import Administrators
 from conformance.lockstep.cursors.backoff import LATEST_S, fail_often
-from conformance.lockstep.cursors.consumers import IN_ORDER, Member, WireMember, chosen, part_of
+from conformance.lockstep.cursors.consumers import Member, WireMember, chosen, part_of
 from conformance.lockstep.cursors.expiry import Expiry
 from conformance.lockstep.cursors.key_shared import KeyShares
 from conformance.lockstep.cursors.members import Members, receive
@@ -77,7 +77,7 @@ from model.subscription_operations import (
     Subscribe,
     Unsubscribe,
 )
-from model.vocabulary import Withheld
+from model.vocabulary import IN_ORDER, Withheld
 
 _NO_TOPIC: Final = Skipped("there is no such topic")
 _NO_CONSUMER: Final = Skipped("there is no such consumer")

@@ -16,11 +16,11 @@ from typing import Final
 from conformance.clients.admin.backlog import not_delivered, unacknowledged
 from conformance.clients.admin.client import Admin
 from conformance.clients.admin.types import ConsumerStats, CursorStats, InternalStats, SubscriptionStats
-from conformance.lockstep.cursors.consumers import IN_ORDER, Member, WireMember
+from conformance.lockstep.cursors.consumers import Member, WireMember
 from conformance.wait import Deadline, wait_until
 from model.events import Range
 from model.log import Position
-from model.vocabulary import Withheld
+from model.vocabulary import IN_ORDER, Withheld
 
 QUIET_S: Final = 0.05
 """How long the counts of a broker that has finished stay the same; it reads and sends within milliseconds."""

@@ -21,6 +21,7 @@ from conformance.soak.worker.context import OPERATION_TIMEOUT_S, Context
 from conformance.soak.worker.payloads import is_whole
 from conformance.wait import Deadline
 from conformance.workers.client_plan import ConsumerRole
+from model.vocabulary import IN_ORDER
 
 RETRY_S: Final = 0.5
 RECEIVE_S: Final = 0.2
@@ -46,7 +47,7 @@ class ConsumerThread(threading.Thread):
         self._ending = context.ending
         self._reconnect = threading.Event()
         self._chance = random.Random(plan.seed)
-        self._is_cumulative = plan.kind in ("Exclusive", "Failover") and plan.comes_and_goes
+        self._is_cumulative = plan.kind in IN_ORDER and plan.comes_and_goes
         self._unacknowledged: list[ReceivedMessage] = []
         self._was_open = False
         self.failure: str | None = None

@@ -50,7 +50,7 @@ def _was_discarded(state: Example, late: DeliveredLate) -> bool:
         consumer.client.variant.repeated_discards_buffer and not consumer.client.delayed.isdisjoint(of_message)
         for chunking in (late.state, *(past.after.chunking for past in state.trace))
         for consumer in chunking.consumers.values()
-        if (consumer.topic, consumer.subscription) == late.subscription
+        if consumer.subscription == late.subscription
     )
 
 

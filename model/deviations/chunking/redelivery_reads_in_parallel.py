@@ -45,7 +45,7 @@ def _is_of_second_read(state: Example, step: Step, out: OutOfOrder) -> bool:
     consumer requested redelivery."""
     requested = requested_after(state, step, out)
     consumer, at = out.state.consumers[out.consumer], out.position
-    if requested is None or out.state.topics[consumer.topic].end <= requested:
+    if requested is None or out.state.topics[consumer.subscription.topic].end <= requested:
         return False
     return at in consumer.holds or (consumer.last is not None and at > max(consumer.last, requested))
 

@@ -7,7 +7,7 @@ from model.applications.subscriptions import NotRedelivered
 from model.chunking.evidence import ChunksUndispatched, OutOfOrder
 from model.cursors.acked import Acked, everything
 from model.deviation import Deviation, Shadow
-from model.deviations.chunk_dispatch import is_reloaded_in, subscription_of
+from model.deviations.chunk_dispatch import is_reloaded_in
 from model.deviations.facts import is_reloaded_by
 from model.deviations.subscriptions import before, created_at, is_graceful, persisting, recovering, reloaded_by
 from model.events import Consumed
@@ -66,7 +66,7 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
         case _, OutOfOrder() as out:
             consumer = out.state.consumers[out.consumer]
             begins = consumer.last is None and bool(out.left_out)
-            return _skipping(state, step, subscription_of(consumer), out.left_out) if begins else None
+            return _skipping(state, step, consumer.subscription, out.left_out) if begins else None
         case _, ChunksUndispatched(subscription=subscription, owed=owed) as undispatched:
             up_to = tuple(one.position for one in undispatched.topic.log if one.position <= owed[-1])
             return _skipping(state, step, subscription, owed) if up_to == owed else None

@@ -78,7 +78,7 @@ def digests(names: str) -> dict[tuple[str, int], str]:
 def consumer(*, pending: int = 0, acks_discarded: bool = False) -> TrackedConsumer:
     """An Exclusive consumer of pulsar-client that has received nothing."""
     client = fresh(pending=pending, acks_discarded=acks_discarded)
-    return TrackedConsumer(topic="t", subscription="s", kind="Exclusive", client=client)
+    return TrackedConsumer(subscription=SUBSCRIPTION_ID, kind="Exclusive", client=client)
 
 
 # ----------------------------------------------------------------------------------------------- with what explains it

@@ -56,12 +56,8 @@ def test_a_kill_may_lose_any_ack_once() -> None:
 
 def late(subscription: ChunkSubscription) -> Allowed[Chunking] | Broken:
     """The verdict if x is delivered for the first time when y was delivered already, to a client with a limit."""
-    consumer = TrackedConsumer(
-        topic="t",
-        subscription="s",
-        kind="Exclusive",
-        client=deliveries.fresh(pending=5, acks_discarded=False),
-    )
+    client = deliveries.fresh(pending=5, acks_discarded=False)
+    consumer = TrackedConsumer(subscription=SUBSCRIPTION_ID, kind="Exclusive", client=client)
     state = Chunking({"t": topic()}, {"c": consumer}, {SUBSCRIPTION_ID: subscription})
     traffic = Traffic("c", dispatched("x"), given("x@0"))
     return consumers.gathered(state, SUBSCRIPTION_ID, (traffic,))
