@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from model.policy_operations import SetPolicy
 from model.subscription_operations import Expire, Skip, SkipAll
 from model.vocabulary import Operation, Outcome
 
@@ -58,7 +59,7 @@ class OlderExpired(Outcome, frozen=True, omit_defaults=True):
 ExpiryRequest = SetTtl | ExpireOlder
 """Every request that expires messages by their age."""
 
-Skipping = Skip | SkipAll | Expire | SetTtl | ExpireOlder
+Skipping = Skip | SkipAll | Expire | SetTtl | ExpireOlder | SetPolicy
 """Every request that acknowledges messages which consumers may have."""
 
 ExpiryAnswer = TtlSet | OlderExpired

@@ -1,4 +1,4 @@
-"""Policies of topics and namespaces that limit what clients may do, with their outcomes (SERVE-10).
+"""Policies of topics and namespaces, with their outcomes (SERVE-10).
 
 A new kind is one entry of :data:`PolicyKind` and of each table that a test holds against it: what it refuses
 (:mod:`model.service.policies`), the broker's names of it (:mod:`conformance.lockstep.policies`), and its words
@@ -7,21 +7,49 @@ A new kind is one entry of :data:`PolicyKind` and of each table that a test hold
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
+
+from msgspec import Struct
 
 from model.vocabulary import Operation, Outcome, SubscriptionType
 
 PolicyKind = Literal[
-    "producers", "consumers", "consumers of a subscription", "subscriptions", "message size", "subscription types"
+    "producers",
+    "consumers",
+    "consumers of a subscription",
+    "subscriptions",
+    "message size",
+    "subscription types",
+    "backlog size",
+    "dispatch rate",
+    "subscription dispatch rate",
+    "publish rate",
+    "TTL",
+    "deduplication",
 ]
-"""What a policy limits: how many of these a topic may have at a time, the bytes of a message, or which types of
-subscriptions consumers may have."""
+"""What a policy limits: how many of these a topic may have at a time, the bytes of a message or of the backlog, which
+types of subscriptions consumers may have, or how many messages a second. The last two are only read by these requests:
+operations of their own set them."""
 
 PolicyLevel = Literal["namespace", "topic"]
 """Where a policy is set. A topic's own policy goes before that of its namespace, and that before the broker's."""
 
-PolicyValue = int | tuple[SubscriptionType, ...]
-"""A limit (0: none, whatever the other levels say), or the types that are enabled, in the order of their names."""
+Action = Literal["producer_request_hold", "producer_exception", "consumer_backlog_eviction"]
+"""What a broker does about a backlog that exceeds its quota: refuse producers, in two ways, or evict messages."""
+
+EVICTS: Final[Action] = "consumer_backlog_eviction"
+
+
+class Quota(Struct, frozen=True):
+    """How many bytes the backlog of a topic may have, and what the broker does about one that has more."""
+
+    limit: int
+    action: Action
+
+
+PolicyValue = int | tuple[SubscriptionType, ...] | Quota
+"""A limit (0: none, whatever the other levels say), the types that are enabled in the order of their names, or what the
+backlog may be."""
 
 
 class SetPolicy(Operation, frozen=True):
@@ -40,12 +68,16 @@ class PolicySet(Outcome, frozen=True, omit_defaults=True):
     """The broker accepted it. ``default``: its own setting, which is in force without policies (None: no limit).
 
     ``is_shown``: the broker shows it within the bound. ``is_in_force``: another policy that was set after it is in
-    force within the bound, by the topic's stats; None: stats of this release do not say.
+    force within the bound, by the topic's stats; None: stats of this release do not say. Of a quota on the backlog,
+    ``not_evicted``: how many unacknowledged entries each subscription has although they should be evicted, but for the
+    last one; ``is_held_by_system``: the cursor of deduplication alone exceeds it within the bound.
     """
 
     default: PolicyValue | None = None
     is_shown: bool = True
     is_in_force: bool | None = None
+    not_evicted: dict[str, int] = {}
+    is_held_by_system: bool = False
 
 
 class ReadPolicy(Operation, frozen=True):

@@ -134,7 +134,7 @@ class RealPerformer:
         self._applications = ApplicationPerformer(world, self._example, self._topics, self._network)
         self._positions = Positions(delay_tick_ms=world.traits.delay_tick_ms)
         self._cursors = Cursors(world, self._topics, self._positions)
-        self._limits = Policies(world, self._topics)
+        self._limits = Policies(world, self._topics, self._cursors.expiry)
         self._reads = Reads(world.admin, lambda: world.service, self._topics, self._positions)
         self._chunks = Chunks(world, self._topics, self._unload)
         self._owners = Owners(world, self._topics, self._answers)

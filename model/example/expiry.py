@@ -6,7 +6,8 @@ surely older than a limit then, and some surely younger; between both, a message
 acknowledges everything up to the last older message that it finds. It finds at least those before the first message
 that is not surely older, and none after the last one that may be.
 
-While a TTL is in force, the broker expires messages at any time. These are kept as acks that may have taken effect.
+While a TTL is in force, the broker expires messages at any time. These are kept as acks that may have taken effect. So
+are those that it evicts under a quota on the backlog (SERVE-10): of a small one, it leaves one entry at most.
 """
 
 from __future__ import annotations
@@ -28,11 +29,14 @@ from model.expiry_operations import ExpireOlder, ExpiryRequest, OlderExpired, Se
 from model.judgement import Allowed, Broken, in_turn, overdue
 from model.log import Position
 from model.operations import AnyOperation, Send
+from model.policy_operations import PolicySet, SetPolicy
 from model.rules.catalogue import carries
+from model.service.levels import PolicyId
 from model.subscriptions.administration import changed
 from model.subscriptions.state import Consumption
 from model.vocabulary import Message, SubscriptionId
 
+EVICTION: Final = "SERVE-10"
 SLACK_MS: Final = 20.0
 """How exact times are: the broker's clock and this one are read with milliseconds, and one of them is monotonic."""
 LATE: Final = 1.5
@@ -204,10 +208,12 @@ def _surely_up_to(
     return ages.surely_up_to(one, log, seconds)
 
 
-def _may_have_expired(state: Consumption, subscription: SubscriptionId, seconds: float, ages: Ages) -> Consumption:
+def _may_have_expired(
+    state: Consumption, subscription: SubscriptionId, seconds: float, ages: Ages, *, rule: str = "ACK-17"
+) -> Consumption:
     """The same if everything up to the last message that may be older may have expired."""
     cursor, log = state.cursors[subscription], state.log(subscription.topic)
-    cursor = replace(cursor, since=cursor.since | {"ACK-17"})
+    cursor = replace(cursor, since=cursor.since | {rule})
     surely = [_surely_up_to(state, subscription, one, seconds, ages) for one in cursor.possible]
     last = ages.perhaps_up_to(cursor.possible, log, seconds)
     may_be = last is not None and any(one is None or one < last for one in surely)
@@ -229,4 +235,44 @@ def passed_time(state: Example, at: Interval) -> Example:
             if subscription.topic == topic and cursor.durable:
                 consumption = _may_have_expired(consumption, subscription, seconds, ages.unsurely)
         state = replace(state, consumption=consumption)
+    for (topic, _), policy in state.service.policies.items():
+        if policy.evicting:
+            state = replace(state, consumption=_may_be_evicted(state.consumption, topic, at))
     return state
+
+
+# -------------------------------------------------------------------------------------------------------------- quotas
+
+
+def _may_be_evicted(state: Consumption, topic: str, at: Interval) -> Consumption:
+    """The same if a quota may have evicted everything: no message has an age then."""
+    if topic not in state.topics or not state.topics[topic].is_sure:
+        return state
+    for subscription, cursor in list(state.cursors.items()):
+        if subscription.topic == topic and cursor.durable:
+            state = _may_have_expired(state, subscription, 0, Ages({}, at), rule=EVICTION)
+    return state
+
+
+@carries("SERVE-10")
+def evicted(state: Example, operation: SetPolicy, outcome: AnyOutcome, at: Interval) -> Judgement:
+    """A quota on the backlog was set. The broker evicts all entries of each subscription but the last one."""
+    topic, policy = operation.topic, state.service.policies.get(PolicyId(operation.topic, operation.kind))
+    if not isinstance(outcome, PolicySet) or policy is None or not policy.evicting:
+        return Allowed(state)
+    consumption = _may_be_evicted(state.consumption, topic, at)
+    if policy.evicting != policy.in_force or not (topic in consumption.topics and consumption.topics[topic].is_sure):
+        return Allowed(replace(state, consumption=consumption))
+    for name, left in outcome.not_evicted.items():
+        because = f"{left} messages of {name} are not evicted, although the quota of {topic} is {policy}"
+        broken = Broken(EVICTION, because, evidence=outcome)
+        return overdue(broken.passing_to(replace(state, consumption=consumption)))
+    log = consumption.log(topic)
+
+    def evict(one: Acked) -> Acked:
+        left = list(one.unacknowledged(log))
+        return one if len(left) <= 1 else acked.acknowledge_up_to(one, log, Place(left[-2]))
+
+    for subscription in [one for one, cursor in consumption.cursors.items() if one.topic == topic and cursor.durable]:
+        consumption = changed(consumption, subscription, evict, at, rule=EVICTION)
+    return Allowed(replace(state, consumption=consumption), (EVICTION,))

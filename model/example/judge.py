@@ -78,7 +78,7 @@ from model.operations import (
     Unload,
     UseProxy,
 )
-from model.policy_operations import PolicyRequest
+from model.policy_operations import PolicyRequest, SetPolicy
 from model.producer_operations import AwaitProducers
 from model.read_operations import ReadRequest
 from model.reader_operations import ReaderOperation
@@ -86,6 +86,7 @@ from model.replication import tracker as replication
 from model.service import access, confirmed
 from model.service import policies as limits_by_policy
 from model.service import tracker as service
+from model.service.levels import Policy
 from model.service.unexpected import Unexpected
 from model.sessions import Pending, Session, session_of
 from model.subscription_operations import ReceiveAll, ReceiveDue
@@ -174,8 +175,12 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
     if isinstance(operation, ExpiryRequest):
         return expiry.judge(state, operation, outcome, at)
     if isinstance(operation, PolicyRequest):
-        set_or_read = limits_by_policy.judge(state.service, state.consumption, operation, outcome)
-        return set_or_read.then(lambda after: Allowed(replace(state, service=after)))
+        own = _policy_by_operations(state, operation)
+        judged = limits_by_policy.judge(state.service, state.consumption, operation, outcome, own)
+        set_or_read = judged.then(lambda after: Allowed(replace(state, service=after)))
+        if not isinstance(operation, SetPolicy):
+            return set_or_read
+        return set_or_read.then(lambda after: expiry.evicted(after, operation, outcome, at))
     if isinstance(operation, ReaderOperation):
         return readers.judge(state, operation, outcome)
     if isinstance(operation, ReadLog | ReceiveAll) and operation.cluster is not None:
@@ -197,6 +202,19 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
     if isinstance(operation, DeploymentOperation):
         return deployment.judge(state, operation, outcome, at)
     return _on_topics(state, operation, outcome, at)
+
+
+def _policy_by_operations(state: Example, operation: PolicyRequest) -> Policy | None:
+    """A policy that operations of its own set; None: another kind, or it is not known."""
+    topic, view = operation.topic, state.topics.get(operation.topic)
+    match operation.kind:
+        case "TTL" if topic in state.ttls:
+            levels = state.ttls[topic]
+            return Policy(topic=levels.get("topic"), namespace=levels.get("namespace"))
+        case "deduplication" if view is not None and view.own_policy is not None:
+            return Policy(topic=int(view.own_policy))
+        case _:
+            return None
 
 
 def _on_topics(state: Example, operation: OnTopics, outcome: AnyOutcome, at: Interval) -> Judgement:

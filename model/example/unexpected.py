@@ -9,6 +9,7 @@ from model.example.state import Example, Judgement
 from model.failpoints import CUTS, WRITE_FAILURES
 from model.judgement import Allowed
 from model.operations import AnyOperation, OpenProducer, ReadLog, Terminate
+from model.service import policies
 from model.service import tracker as service
 from model.service.reasons import Reasons
 from model.service.state import ServiceState
@@ -62,6 +63,7 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         cut=frozenset(name for name, session in state.sessions.items() if session.was_cut),
         unsaved=state.topics_with(frozenset({"snapshot-write-fails"})),
         is_disturbed=state.is_disturbed,
+        over_quota=policies.over_quota(state.service, state.consumption, operation),
         fenced=_fenced(state, operation),
         read_after_loss=read_after_loss,
         being_reset=frozenset(being_reset),

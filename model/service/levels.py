@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from model.policy_operations import PolicyKind, PolicyLevel, PolicySet, PolicyValue, SetPolicy
+from model.policy_operations import EVICTS, PolicyKind, PolicyLevel, PolicySet, PolicyValue, Quota, SetPolicy
 
 NO_LIMIT: Final = 0
+LITTLE_BYTES: Final = 10
+"""Fewer than any entry has."""
+MANY_BYTES: Final = 2**30
+"""More than any topic has."""
 
 
 class PolicyId(NamedTuple):
@@ -36,6 +40,17 @@ class Policy:
         """The values of which one is in force."""
         return self.former | {self.latest}
 
+    @property
+    def refusing(self) -> frozenset[Quota]:
+        """The quotas that may be in force and refuse producers."""
+        return frozenset(one for one in self.in_force if isinstance(one, Quota) and one.action != EVICTS)
+
+    @property
+    def evicting(self) -> frozenset[Quota]:
+        """The quotas that may be in force and evict any backlog but its last entry."""
+        quotas = (one for one in self.in_force if isinstance(one, Quota) and one.action == EVICTS)
+        return frozenset(one for one in quotas if one.limit <= LITTLE_BYTES)
+
     def of(self, level: PolicyLevel) -> PolicyValue | None:
         return self.topic if level == "topic" else self.namespace
 
@@ -54,4 +69,10 @@ class Policy:
 
 
 def in_words(value: PolicyValue) -> str:
-    return ", ".join(value) if isinstance(value, tuple) else str(value) if value else "no limit"
+    match value:
+        case Quota(limit, action):
+            return f"{limit} bytes ({action})"
+        case tuple():
+            return ", ".join(value)
+        case _:
+            return str(value) if value else "no limit"

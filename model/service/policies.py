@@ -19,13 +19,20 @@ from typing import Final
 from model.events import Answer, AnyOutcome, Done, Duplicate, LogRead, Opened, Refused, Stored, Subscribed
 from model.judgement import Allowed, Broken, overdue
 from model.operations import AnyOperation, OpenProducer, ReadLog
-from model.policy_operations import PolicyKind, PolicyRead, PolicySet, PolicyValue, ReadPolicy, SetPolicy
+from model.policy_operations import (
+    PolicyKind,
+    PolicyRead,
+    PolicySet,
+    PolicyValue,
+    ReadPolicy,
+    SetPolicy,
+)
 from model.rules.catalogue import carries
-from model.service.levels import NO_LIMIT, Policy, PolicyId, in_words
+from model.service.levels import LITTLE_BYTES, MANY_BYTES, NO_LIMIT, Policy, PolicyId, in_words
 from model.service.state import ServiceState
 from model.subscription_operations import CreateSubscription, ReceiveAll, Subscribe
 from model.subscriptions.consumers import Consumer
-from model.subscriptions.state import Consumption
+from model.subscriptions.state import Consumption, surely_left
 from model.vocabulary import Entry, SubscriptionId, SubscriptionType
 
 RULE: Final = "SERVE-10"
@@ -40,6 +47,7 @@ CODES: Final[Mapping[PolicyKind, frozenset[str]]] = {
     "subscriptions": frozenset({"NotAllowedError", "409", "412"}),
     "message size": frozenset({"NotAllowedError"}),
     "subscription types": frozenset({"NotAllowedError"}),
+    "backlog size": frozenset({"ProducerBlockedQuotaExceededError", "ProducerBlockedQuotaExceededException"}),
 }
 """The errors with which brokers refuse what a policy does not allow; of the admin API as its status."""
 PRODUCERS_LIMIT: Final = "max producers limit"
@@ -83,9 +91,16 @@ def policy_of(service: ServiceState, consumption: Consumption, policy: PolicyId)
 
 @carries(RULE)
 def judge(
-    service: ServiceState, consumption: Consumption, operation: SetPolicy | ReadPolicy, outcome: AnyOutcome
+    service: ServiceState,
+    consumption: Consumption,
+    operation: SetPolicy | ReadPolicy,
+    outcome: AnyOutcome,
+    own: Policy | None,
 ) -> Allowed[ServiceState] | Broken:
-    """A policy that is set is shown and in force within a bound. What is read is what was set, at each level."""
+    """A policy that is set is shown and in force within a bound. What is read is what was set, at each level.
+
+    ``own``: the policy, if operations of its own set it.
+    """
     one = PolicyId(operation.topic, operation.kind)
     before = policy_of(service, consumption, one)
     match operation, outcome:
@@ -98,9 +113,12 @@ def judge(
             if outcome.is_in_force is False:
                 because = f"{what} is set to {operation.value}, and it does not come into force"
                 return overdue(Broken(RULE, because, evidence=outcome).passing_to(after))
+            if outcome.is_held_by_system and not _has_backlog(consumption, operation.topic):
+                because = f"{what} is exceeded by the cursor of deduplication alone"
+                return overdue(Broken(RULE, because, evidence=outcome).passing_to(after))
             return Allowed(after, (RULE,))
         case ReadPolicy(), PolicyRead():
-            return _read(before, operation, outcome).then(lambda _: Allowed(service))
+            return _read(own or before, operation, outcome).then(lambda _: Allowed(service))
         case _:
             return Allowed(service)
 
@@ -150,7 +168,8 @@ def limits_on(service: ServiceState, consumption: Consumption, operation: AnyOpe
         case OpenProducer(session, topic, cluster=None):
             limits = _limited(service, consumption, topic, "producers", _producers(service, topic, session))
             fences = operation.access == "ExclusiveWithFencing"
-            return tuple(replace(limit, must=limit.must and not fences) for limit in limits)
+            by_number = [replace(limit, must=limit.must and not fences) for limit in limits]
+            return (*by_number, *_on_backlog(service, consumption, topic))
         case Subscribe(topic=topic, subscription=name, kind=kind):
             one = SubscriptionId(topic, name)
             return (*_on_consumer(service, consumption, one, kind), *_on_subscription(service, consumption, one))
@@ -180,6 +199,41 @@ def _limited(
         may = any(0 < limit <= count.most for limit in limits)
         number = str(count.least) if count.least == count.most else f"{count.least} or more"
         yield Limited(one, policy, f"the number of {kind} of {topic} is {number}", must, may)
+
+
+def _durable(consumption: Consumption, topic: str) -> list[SubscriptionId]:
+    return [one for one, cursor in consumption.cursors.items() if one.topic == topic and cursor.durable]
+
+
+def _has_backlog(consumption: Consumption, topic: str) -> bool:
+    """Whether a subscription may have unacknowledged messages."""
+    return any(consumption.all_left(one) for one in _durable(consumption, topic))
+
+
+def _on_backlog(service: ServiceState, consumption: Consumption, topic: str) -> Iterator[Limited]:
+    """A quota refuses producers while a subscription has a backlog that exceeds it.
+
+    The cursor of deduplication may exceed it, too, until the broker has looked.
+    """
+    quota = PolicyId(topic, "backlog size")
+    if quota not in service.policies:
+        return
+    policy = policy_of(service, consumption, quota)
+    has_any = any(next(surely_left(consumption, one), None) is not None for one in _durable(consumption, topic))
+    is_open = _has_unknown(service, consumption, topic) or topic in service.deduplicated
+    may_have = is_open or _has_backlog(consumption, topic)
+    exceeded = {one for one in policy.refusing if one.limit <= LITTLE_BYTES}
+    must = has_any and exceeded == policy.in_force
+    may = may_have and any(one.limit < MANY_BYTES for one in policy.refusing)
+    yield Limited(quota, policy, f"{topic} has {'a' if has_any else 'no'} backlog", must, may)
+
+
+def over_quota(service: ServiceState, consumption: Consumption, operation: AnyOperation) -> frozenset[str]:
+    """The topics of which the broker may close producers, for a quota that was set or is being set."""
+    quotas = {one.topic for one, policy in service.policies.items() if policy.refusing}
+    if isinstance(operation, SetPolicy) and operation.kind == "backlog size":
+        quotas.add(operation.topic)
+    return frozenset(one for one in quotas if one not in consumption.topics or consumption.log(one).entries)
 
 
 def _on_consumer(
@@ -274,7 +328,7 @@ def without_reason(
 
 
 def _is_named(kind: PolicyKind, refused: Refused) -> bool:
-    return refused.code in CODES[kind] and (kind != "producers" or PRODUCERS_LIMIT in refused.message)
+    return refused.code in CODES.get(kind, ()) and (kind != "producers" or PRODUCERS_LIMIT in refused.message)
 
 
 # ------------------------------------------------------------------------------------------------------- message size

@@ -57,6 +57,8 @@ class Reasons:
     unsaved: frozenset[str] = frozenset()
     """Topics whose deduplication snapshot cannot be written, which the recovery of a load may require."""
     is_disturbed: bool = False
+    over_quota: frozenset[str] = frozenset()
+    """Topics whose backlog may exceed a quota that refuses producers."""
     fenced: frozenset[str] = frozenset()
     """Producer sessions that another one fenced."""
     read_after_loss: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -133,7 +135,7 @@ def _silence(silence: Silence, reasons: Reasons) -> Allowed[None] | Broken:
 @carries("SERVE-02")
 def _closed(closed: Closed, reasons: Reasons) -> Allowed[None] | Broken:
     """A broker closes producers of a topic whose write failed, or that was terminated, and consumers for a reset."""
-    if closed.topic in reasons.failing | reasons.severed or reasons.is_disturbed:
+    if closed.topic in reasons.failing | reasons.severed | reasons.over_quota or reasons.is_disturbed:
         return Allowed(None, excused=("SERVE-02",))
     if closed.actor in reasons.ending | reasons.cut | reasons.being_reset | reasons.fenced:
         return Allowed(None, excused=("SERVE-02",))

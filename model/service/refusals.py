@@ -196,7 +196,8 @@ def _opened(service: ServiceState, operation: OpenProducer, outcome: AnyOutcome,
     what = f"producer {name} of {operation.session}"
     others = [session for session in has_it if session != operation.session]
     is_by_access = operation.access != "Shared" or topic in service.contentions
-    if isinstance(outcome, Refused) and outcome.code == IS_BUSY and not (others or is_by_access):  # of all retries
+    without_holder = {IS_BUSY} if not (others or is_by_access) else set()  # of all retries
+    if isinstance(outcome, Refused) and outcome.code in policies.CODES["backlog size"] | without_holder:
         return overdue(Broken("SERVE-01", f"{what} is refused without a reason: {outcome.code}, {outcome.message}"))
     if isinstance(outcome, Opened) and others:
         is_connected = is_certain and any(service.producers[one].is_wire for one in others)

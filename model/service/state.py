@@ -49,6 +49,8 @@ class ServiceState:
     """Whether the brokers may have no session in it until then."""
     policies: Map[PolicyId, Policy] = field(default_factory=Map)
     """The policies that were set."""
+    deduplicated: frozenset[str] = frozenset()
+    """The topics whose deduplication was on at any time."""
     uncounted: frozenset[str] = frozenset()
     """The topics with readers or applications, whose producers and subscriptions are not counted here."""
 

@@ -12,6 +12,7 @@ from model.events import (
     AnyOutcome,
     BookiesLeft,
     Consumed,
+    Created,
     Drained,
     DueReceived,
     Opened,
@@ -40,6 +41,7 @@ from model.operations import (
     RestoreBookies,
     RunReader,
     RunSubscriber,
+    SetDeduplication,
     StartSource,
     TakeOver,
     Terminate,
@@ -203,7 +205,11 @@ def _after(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) ->
             if operation.quorum is not None:
                 fixed = dict.fromkeys(made, ENSEMBLE[operation.quorum])
                 state = replace(state, ensembles=state.ensembles.updated(fixed))
+            if isinstance(outcome, Created) and outcome.deduplication:
+                state = replace(state, deduplicated=state.deduplicated | made)
             return state
+        case SetDeduplication(topic, on=True):
+            return replace(state, deduplicated=state.deduplicated | {topic})
         case LoseBookie(how=how) if isinstance(outcome, BookiesLeft):
             changed = confirmed.power_failed if how == "power-failure" else confirmed.bookie_lost
             return _with_logs(replace(state, bookies_left=outcome.number), state.ensembles, changed)

@@ -84,6 +84,7 @@ MACHINES: Mapping[str, Setting] = {
     "messageExpiryCheckIntervalInMinutes": Setting("1", "messages older than a TTL expire within a minute"),
     "journalSyncData": Setting("true", "what is confirmed is synced, and survives a power failure"),
     "flushInterval": Setting("500", "checkpoints of the bookie, after which it needs less of its journal, are often"),
+    "backlogQuotaCheckIntervalInSeconds": Setting("1", "a backlog is compared with its quota within a second"),
     "statsUpdateInitialDelayInSecs": Setting("1", "rates are updated while an example waits"),
     "statsUpdateFrequencyInSecs": Setting("1", "the same"),
 }

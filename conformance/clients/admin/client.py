@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from http import HTTPStatus
 from types import TracebackType
-from typing import Final, Literal, Self, TypeVar
+from typing import Any, Final, Literal, Self, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -170,25 +170,30 @@ class Admin:
             return error.status not in NO_SUCH_REQUEST
         return True
 
-    def policy(self, at: str, policy: str, *, is_applied: bool = False) -> int | tuple[str, ...] | None:
-        """A limit of a topic or a namespace, or the names of what is enabled there; None without such a policy.
+    def policy(self, at: str, policy: str, *, is_applied: bool = False) -> Any:
+        """A policy of a topic or a namespace; None without such a policy.
 
         As far as the broker has loaded it. ``is_applied``: that of any level that applies to a topic.
         """
         query = {"applied": "true"} if is_applied else None
         answer = self._http.request("GET", f"{_policies_path(at)}/{policy}", query=query)
-        return msgspec.json.decode(answer.data or b"null", type=int | tuple[str, ...] | None)
+        return msgspec.json.decode(answer.data or b"null")
 
     def set_policy(self, at: str, policy: str, value: object | None) -> None:
         """Set a policy of a topic or a namespace, or, with None, remove it."""
         method = "DELETE" if value is None else "POST"
         self._http.request(method, f"{_policies_path(at)}/{policy}", value)
 
-    def set_backlog_quota(self, at: str, *, size_bytes: int = -1, seconds: int = -1) -> None:
-        """Set how large, or how old, backlogs of a topic or of a namespace's topics may be; the excess is evicted."""
+    def set_backlog_quota(self, at: str, action: str, *, size_bytes: int = -1, seconds: int = -1) -> None:
+        """Set how large, or how old, backlogs of a topic or of a namespace's topics may be."""
         query = {"backlogQuotaType": "destination_storage" if seconds < 0 else "message_age"}
-        body = {"limitSize": size_bytes, "limitTime": seconds, "policy": "consumer_backlog_eviction"}
+        body = {"limitSize": size_bytes, "limitTime": seconds, "policy": action}
         self._http.request("POST", f"{_policies_path(at)}/backlogQuota", body, query=query)
+
+    def remove_backlog_quota(self, at: str) -> None:
+        """Remove the quota on the size of backlogs."""
+        query = {"backlogQuotaType": "destination_storage"}
+        self._http.request("DELETE", f"{_policies_path(at)}/backlogQuota", query=query)
 
     def applied_policy(self, topic: str, policy: str, kind: type[T]) -> T | None:
         """A policy that applies to a topic, perhaps by default; None if the release does not show it to this role."""

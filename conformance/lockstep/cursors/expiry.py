@@ -72,7 +72,7 @@ class Expiry:
             request = lambda: self._world.admin.set_namespace_ttl(namespace, operation.seconds)  # noqa: E731
         else:
             request = lambda: self._world.admin.set_topic_ttl(topic, operation.seconds)  # noqa: E731
-        subscriptions = self._changing(topic)
+        subscriptions = self.changing(topic)
         answer = surely(request)
         if isinstance(answer, Refused):
             return answer
@@ -87,7 +87,7 @@ class Expiry:
 
     @_perform.register
     def _(self, operation: ExpireOlder, topic: str) -> AnyOutcome:
-        subscriptions = [one for one in self._changing(topic) if operation.subscription in (None, one)]
+        subscriptions = [one for one in self.changing(topic) if operation.subscription in (None, one)]
         if operation.subscription is not None and not subscriptions:
             return Skipped("there is no such subscription")
         asked_ms = _now_ms()
@@ -111,7 +111,7 @@ class Expiry:
 
     # ----------------------------------------------------------------------------------------------------- its effect
 
-    def _changing(self, topic: str) -> list[str]:
+    def changing(self, topic: str) -> list[str]:
         """The subscriptions of a topic, which are about to change."""
         stats = self._world.admin.internal_stats(topic)
         durable = self._world.admin.stats(topic).subscriptions
@@ -120,6 +120,22 @@ class Expiry:
             self._persisted.changing(topic, name)
             self._keys.administered(topic, name)
         return names
+
+    def await_eviction(self, topic: str, period_s: float) -> dict[str, int]:
+        """Wait until a quota on the backlog left at most one entry of each subscription; how many others have more."""
+        left: dict[str, int] = {}
+
+        def is_done() -> bool:
+            nonlocal left
+            stats = self._world.admin.internal_stats(topic)
+            has = {name: len(unacknowledged(stats, name)) for name in names if name in stats.cursors}
+            left = {name: number for name, number in has.items() if number > 1}
+            return not left
+
+        names = self.changing(topic)
+        wait_until(is_done, period_s + WORK_TIMEOUT_S)
+        self._uncounted(topic, names)
+        return left
 
     def _in_force(self, topic: str, operation: SetTtl) -> int | None:
         """The TTL that is in force once this operation has taken effect."""

@@ -38,7 +38,7 @@ class Traits:
     ``counts_redeliveries``: deliveries carry a redelivery count. ``look_ahead``: the replay queue's limit at which a
     Key_Shared subscription stops reading. ``unacknowledged_in_all``: :func:`limit_in_all`. ``delay_tick_ms``: how
     exactly it keeps the time of delayed messages; None: it delivers them at once. ``expiry_period_s``: how often it
-    looks for messages that are older than a TTL.
+    looks for messages that are older than a TTL; ``quota_period_s``: how often it compares backlogs with their quotas.
     """
 
     acknowledges_parts: bool
@@ -47,6 +47,7 @@ class Traits:
     unacknowledged_in_all: int
     delay_tick_ms: float | None = None
     expiry_period_s: float = 300.0
+    quota_period_s: float = 60.0
 
     @classmethod
     def of(cls, runtime: Mapping[str, str]) -> Self:
@@ -57,6 +58,7 @@ class Traits:
             look_ahead=LookAhead(int(runtime.get(PER_CONSUMER, "0")), int(runtime.get(PER_SUBSCRIPTION, "0"))),
             delay_tick_ms=delay_tick_ms(runtime),
             expiry_period_s=60 * float(runtime.get("messageExpiryCheckIntervalInMinutes", "5")),
+            quota_period_s=float(runtime.get("backlogQuotaCheckIntervalInSeconds", "60")),
         )
 
     def of_released(self, library: str | None) -> Self:

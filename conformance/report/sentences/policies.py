@@ -13,6 +13,7 @@ from model.policy_operations import (
     ReadPolicy,
     SetPolicy,
 )
+from model.service.levels import in_words
 
 
 @singledispatch
@@ -39,8 +40,10 @@ def _(outcome: PolicySet) -> str:
     if not outcome.is_shown:
         return "the broker does not show that"
     in_force = {True: "it is in force", False: "it does not come into force", None: "it may not be in force yet"}
+    left = "".join(f"; {number} entries of {name} are not evicted" for name, number in outcome.not_evicted.items())
+    held = "; the cursor of deduplication exceeds it" if outcome.is_held_by_system else ""
     default = "" if outcome.default is None else f"; without policies the limit is {_in_words(outcome.default)}"
-    return in_force[outcome.is_in_force] + default
+    return in_force[outcome.is_in_force] + left + held + default
 
 
 @action.register
@@ -56,6 +59,4 @@ def _(outcome: PolicyRead) -> str:
 
 
 def _in_words(value: PolicyValue | None) -> str:
-    if value is None:
-        return "none"
-    return ", ".join(value) if isinstance(value, tuple) else str(value) if value else "no limit"
+    return "none" if value is None else in_words(value)

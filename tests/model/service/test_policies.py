@@ -4,15 +4,37 @@ from __future__ import annotations
 
 import pytest
 
-from model.events import AnyOutcome, Created, Done, LogRead, Opened, Refused, Sent, Stored, Subscribed
+from model.events import AnyOutcome, Created, DeduplicationSet, Done, LogRead, Opened, Refused, Sent, Stored, Subscribed
+from model.example.judge import judge
 from model.example.state import Example
+from model.expiry_operations import SetTtl, TtlSet
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.operations import AnyOperation, CloseProducer, CreateTopic, OpenProducer, ReadLog, Send, Unload
-from model.policy_operations import PolicyKind, PolicyLevel, PolicyRead, PolicySet, PolicyValue, ReadPolicy, SetPolicy
+from model.operations import (
+    AnyOperation,
+    CloseProducer,
+    CreateTopic,
+    OpenProducer,
+    ReadLog,
+    Send,
+    SetDeduplication,
+    Unload,
+)
+from model.policy_operations import (
+    EVICTS,
+    PolicyKind,
+    PolicyLevel,
+    PolicyRead,
+    PolicySet,
+    PolicyValue,
+    Quota,
+    ReadPolicy,
+    SetPolicy,
+)
 from model.producer_operations import Queued
 from model.reader_operations import OpenReader, ReaderOpened
-from model.subscription_operations import CloseConsumer, CreateSubscription, Subscribe
+from model.service.unexpected import Closed
+from model.subscription_operations import CloseConsumer, CreateSubscription, SkipAll, Subscribe
 from model.vocabulary import ChunkNumber, Entry, Limits, Message
 from tests.verdicts import Happened, judged
 
@@ -43,6 +65,13 @@ def sends(size_bytes: int, *, chunk: ChunkNumber | None = None) -> Send:
     return Send("p", (Entry((Message(1, "b1", size_bytes=size_bytes, chunk=chunk),)),))
 
 
+HELD = Refused("ProducerBlockedQuotaExceededError", "Cannot create producer on topic with backlog quota exceeded")
+HOLDS = Quota(1, "producer_request_hold")
+EVICTING = Quota(1, EVICTS)
+LARGE = Quota(2**40 - 1, "producer_exception")
+M: Happened = (sends(10), Sent((Stored(Position(1, 0)),)))
+N: Happened = (Send("p", (Entry((Message(2, "b2"),)),)), Sent((Stored(Position(1, 1)),)))
+SKIPPED: Happened = (SkipAll("t0", "s"), Done())
 OPENS = OpenProducer("q", "t0", "q")
 OPENED = Opened(-1)
 SUBSCRIBES = Subscribe("d", "t0", "s")
@@ -74,6 +103,38 @@ TOO_LARGE = Sent((NOT_ALLOWED,))
         ((S, sets("subscriptions", 1)), OTHER, NOT_ALLOWED, LET_IN),
         ((S, sets("subscription types", ("Failover",))), SUBSCRIBES, NOT_ALLOWED, LET_IN),
         ((S, sets("subscription types", ("Failover", "Shared"))), SUBSCRIBES, LET_IN, NOT_ALLOWED),
+        ((P, S, M, sets("backlog size", HOLDS)), OPENS, HELD, OPENED),
+        ((P, S, M, sets("backlog size", HOLDS, "namespace")), OPENS, HELD, OPENED),
+        ((P, S, M, sets("backlog size", HOLDS, "namespace"), sets("backlog size", LARGE)), OPENS, OPENED, HELD),
+        ((P, S, M, sets("backlog size", HOLDS), sets("backlog size", None)), OPENS, OPENED, HELD),
+        ((P, S, M, sets("backlog size", HOLDS), SKIPPED), OPENS, OPENED, HELD),
+        ((P, S, M, sets("backlog size", HOLDS), RELOADED), OPENS, HELD, OPENED),
+        ((P, M, sets("backlog size", HOLDS)), OPENS, OPENED, HELD),
+        ((P, S, M, sets("backlog size", EVICTING)), OPENS, OPENED, HELD),
+        (
+            (P, S, M, N),
+            SetPolicy("t0", "backlog size", EVICTING),
+            PolicySet(is_in_force=True),
+            PolicySet(is_in_force=True, not_evicted={"s": 2}),
+        ),
+        (
+            (P, M),
+            SetPolicy("t0", "backlog size", HOLDS),
+            PolicySet(is_in_force=True),
+            PolicySet(is_in_force=True, is_held_by_system=True),
+        ),
+        (
+            ((SetTtl("t0", 60), TtlSet()), (SetTtl("t0", 90, "namespace"), TtlSet())),
+            ReadPolicy("t0", "TTL"),
+            PolicyRead(60, 90, 60),
+            PolicyRead(60, 90, 90),
+        ),
+        (
+            ((SetDeduplication("t0", "topic", on=True), DeduplicationSet(deduplication=True)),),
+            ReadPolicy("t0", "deduplication"),
+            PolicyRead(1, applied=1, has_namespace=False),
+            PolicyRead(1, applied=0, has_namespace=False),
+        ),
         ((P, sets("message size", 1000)), sends(1000), TOO_LARGE, STORED),
         ((P, sets("message size", 1000)), sends(500), STORED, TOO_LARGE),
         ((sets("producers", 1),), ReadPolicy("t0", "producers"), PolicyRead(1, None, 1), PolicyRead(2, None, 1)),
@@ -156,3 +217,29 @@ def test_a_refusal_of_the_log_without_a_limit_breaks_a_rule() -> None:
 def test_what_a_policy_refuses_is_not_stored() -> None:
     steps = (P, sets("message size", 1000), (sends(2000), TOO_LARGE))
     assert isinstance(verdict(*steps, (ReadLog("t0"), LogRead())), Allowed)
+
+
+def test_a_quota_that_evicts_leaves_one_message_at_most() -> None:
+    after = verdict(P, S, M, N, sets("backlog size", EVICTING))
+    assert isinstance(after, Allowed), after
+    (cursor,) = after.state.consumption.cursors.values()
+    log = after.state.consumption.log("t0")
+    left = {tuple(one.unacknowledged(log)) for one in cursor.possible}
+    assert left == {(Position(1, 1),)}
+
+
+def test_a_quota_that_may_not_be_in_force_yet_evicts_nothing_for_sure() -> None:
+    former = sets("backlog size", LARGE)
+    after = verdict(P, S, M, N, former, sets("backlog size", EVICTING, is_in_force=None))
+    assert isinstance(after, Allowed), after
+    (cursor,) = after.state.consumption.cursors.values()
+    assert {len(list(one.unacknowledged(after.state.consumption.log("t0")))) for one in cursor.possible} == {2}
+
+
+@pytest.mark.parametrize(("before", "is_broken"), [((P, S, M, sets("backlog size", HOLDS)), False), ((P, S, M), True)])
+def test_producers_are_closed_for_a_quota_that_is_in_force(before: tuple[Happened, ...], is_broken: bool) -> None:
+    state = verdict(*before)
+    assert isinstance(state, Allowed), state
+    closed = Closed("p", "the broker closed it", "t0")
+    judgement = judge(state.state, ReadPolicy("t0", "producers"), PolicyRead(), unexpected=(closed,))
+    assert isinstance(judgement, Broken) is is_broken
