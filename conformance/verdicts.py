@@ -281,12 +281,12 @@ class Verdicts:
         """The exit status, as described in the head of this module."""
         if any(isinstance(verdict, Violated) for verdict in self.rules):
             return 1
-        if self.harness_errors or self.stopped is not None or any(_leaves_open(verdict) for verdict in self.rules):
+        if self.harness_errors or self.stopped is not None or any(leaves_open(verdict) for verdict in self.rules):
             return 2
         return 3 if any(isinstance(verdict, Suspected) for verdict in self.rules) else 0
 
 
-def _leaves_open(verdict: RuleVerdict) -> bool:
+def leaves_open(verdict: RuleVerdict) -> bool:
     """Whether the run should have decided the rule and did not."""
     return isinstance(verdict, NotExercised) or (isinstance(verdict, NotDecidable) and verdict.named)
 

@@ -21,6 +21,7 @@ ACTION = ROOT / "action.yml"
 WORKFLOWS = ROOT / ".github" / "workflows"
 REUSABLE = WORKFLOWS / "conformance.yml"
 EXAMPLE = ROOT / "docs" / "ci" / "pulsar-conformance.yml"
+RUN_STEPS = ROOT / "docs" / "ci" / "run-steps.yml"
 BIN = Path(sys.executable).parent
 
 
@@ -51,7 +52,7 @@ def test_actionlint_accepts_the_workflows_and_rejects_a_misspelled_input(tmp_pat
     shutil.copy(ACTION, suite)
     workflows = tmp_path / ".github" / "workflows"
     workflows.mkdir(parents=True)
-    copies = [Path(shutil.copy(path, workflows)) for path in (*WORKFLOWS.glob("*.yml"), EXAMPLE)]
+    copies = [Path(shutil.copy(path, workflows)) for path in (*WORKFLOWS.glob("*.yml"), EXAMPLE, RUN_STEPS)]
     ran = actionlint(tmp_path, *copies)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     broken = workflows / "broken.yml"
@@ -79,11 +80,28 @@ def test_the_example_passes_only_inputs_that_the_reusable_workflow_declares() ->
     assert {name for name, about in takes.items() if about.get("required")} <= set(call["with"])
 
 
-def test_the_action_uses_only_options_of_check() -> None:
+def test_the_action_and_the_steps_of_the_workflow_use_only_options_of_check() -> None:
     assert isinstance(check, Command)
     options = {name for parameter in check.params for name in parameter.opts}
-    used = set(re.findall(r"--[a-z]+", run_steps()["Check"]["run"]))
-    assert used <= options
+    (checks,) = [step for step in read(RUN_STEPS)["jobs"]["conformance"]["steps"] if step.get("name") == "Check"]
+    for script in (run_steps()["Check"]["run"], checks["run"]):
+        used = set(re.findall(r"--[a-z]+", script))
+        assert used
+        assert used <= options
+    variables = {name.removeprefix("PULSAR_CONFORMANCE_CHECK_").lower() for name in checks["env"]} - {"seed"}
+    assert variables <= {name.removeprefix("--") for name in options}
+
+
+def test_the_workflow_of_run_steps_uses_only_actions_of_github() -> None:
+    jobs = read(RUN_STEPS)["jobs"].values()
+    used = [step["uses"] for job in jobs for step in job["steps"] if "uses" in step]
+    assert used
+    assert [one for one in used if not re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", one)] == []
+
+
+def test_the_reusable_workflow_takes_every_input_of_the_action_that_concerns_the_check() -> None:
+    takes = set(read(REUSABLE)["on"]["workflow_call"]["inputs"])
+    assert set(read(ACTION)["inputs"]) - takes == {"report", "python-version"}
 
 
 def test_python_in_the_steps_imports_nothing_from_the_working_directory() -> None:
@@ -147,6 +165,27 @@ def test_the_step_exits_with_the_status_of_check_unless_a_suspicion_only_warns(
     assert ran.returncode == status
     assert ran.stdout == "check --broker 4.0.8 --budget 10m --report conformance-report --rules KEY,ACK-01 --seed 7\n"
     assert job.output.read_text() == f"status={ends}\n"
+
+
+def test_each_input_is_an_option_and_arguments_are_words_that_no_shell_reads(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.stand_in('printf "%s\\n" "$@"')
+    given = {"client": "java:4.0.8,go:0.19.0", "baseline": "4.0.7", "brokers": "2", "bookies": "3", "settings": "swarm"}
+    ran = job.run("Check", broker="4.0.8", arguments="--setting a=1\n--lanes 2 $(touch hit)\n", **given)
+    options = [word for name, value in given.items() for word in (f"--{name}", value)]
+    assert ran.stdout.splitlines()[7:] == [*options, "--setting", "a=1", "--lanes", "2", "$(touch", "hit)"]
+    assert not (tmp_path / "workspace" / "hit").exists()
+
+
+@pytest.mark.parametrize(("has", "is_reported"), [(["events.jsonl"], True), (["events.jsonl", "junit.xml"], False)])
+def test_a_check_that_was_killed_is_reported_from_its_events(has: list[str], is_reported: bool, tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.stand_in('echo "$@"; exit 2')
+    (report := tmp_path / "workspace" / "conformance-report").mkdir()
+    for name in has:
+        (report / name).touch()
+    ran = job.run("Report a check that was killed")
+    assert (ran.returncode, ran.stdout) == (0, "report conformance-report\n" if is_reported else "")
 
 
 def test_a_pattern_selects_the_one_matching_tarball_and_never_runs_as_code(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.history.document import History
 from conformance.known import HISTORIES
+from conformance.report import github
 from conformance.report.issue import find_of, issue_of_deviation, issue_of_violation
 from conformance.report.reproducer.program import programs
 from model.deviation import Deviation
@@ -30,6 +31,7 @@ def report(folder: Path, *, out: Console, verbose: bool = False) -> int:
     with bugs_kept_in(folder):
         data = check.read(folder)
         check.report(data, folder, out, verbose=verbose)
+    github.publish(data)
     return data.verdicts.exit_status
 
 

@@ -1,9 +1,9 @@
 """The verdicts as JUnit XML, for CI systems: one test case a rule.
 
 A violation is a failure, with its history in words. A suspected violation, a known deviation and a rule that was not
-exercised or decided are skipped, with the reason; the exit status says whether they fail the gate. A harness error and
-the reason of a run that was stopped are errors in a test case of their own. The time of a test case is that of all
-examples that exercised its rule.
+exercised or decided are skipped, with the reason. What makes the exit status 2 is an error in a test case of its own: a
+harness error, the reason of a run that was stopped, and rules that the run should have decided and did not. The time of
+a test case is that of all examples that exercised its rule.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from conformance.verdicts import (
     RuleVerdict,
     Suspected,
     Violated,
+    leaves_open,
     seconds_of,
 )
 
@@ -97,10 +98,13 @@ def _case(verdict: RuleVerdict, data: ReportData) -> ElementTree.Element:
 
 
 def _run_itself(data: ReportData) -> list[ElementTree.Element]:
-    """A test case for the run, if it failed or was stopped."""
+    """A test case for the run, if it failed, was stopped or left rules open."""
     stopped = data.verdicts.stopped
     texts = [(each.sentence, f"{each.sentence}\n{each.log_tail}") for each in data.verdicts.harness_errors]
     texts += [] if stopped is None else [(stopped.sentence, stopped.sentence)]
+    if open_ := [verdict.rule.id for verdict in data.verdicts.rules if leaves_open(verdict)]:
+        sentence = f"The run did not decide {', '.join(open_)}."
+        texts.append((sentence, sentence))
     if not texts:
         return []
     case = ElementTree.Element("testcase", classname="run", name="the run itself", time="0")

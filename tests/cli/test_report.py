@@ -57,7 +57,8 @@ def test_a_killed_run_gets_its_report_and_status_2(tmp_path: Path) -> None:
 def test_a_violation_of_a_killed_run_counts_after_its_folder_was_moved(tmp_path: Path) -> None:
     killed("violates_and_works_on", tmp_path, "--rules", "DEDUP", when=b"ViolationMinimised")
     (tmp_path / "report").rename(tmp_path / "moved")
-    ran = run("holds", "report", "moved", folder=tmp_path)
+    ran = run("holds", "report", "moved", folder=tmp_path, environment={"GITHUB_ACTIONS": "true"})
+    assert "::error title=DEDUP-03 violated::" in ran.out
     assert ran.status == 1
     assert "pulsar-conformance replay moved/histories/1-minimal.json --broker 4.0.8" in ran.out
     assert verdicts(tmp_path / "moved")["DEDUP-03"]["verdict"] == "violated"
