@@ -26,6 +26,7 @@ class Elsewhere:
 
 PLACEHOLDERS = (
     Instead(pattern=r"dist:\S*apache-pulsar-\S+-bin\.tar\.gz", by="dist:{tarball}", why="the reader's own build"),
+    Instead(pattern=r"rc:(https://dist\.\S+|URL)", by="dist:{tarball}", why="a candidate that there may be"),
     Instead(pattern=r"pulsar://host:6650,http://host:8080", by="{addresses}", why="the reader's own cluster"),
     Instead(
         pattern=r"first-hunt/\S+-minimal\.json",
