@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -108,3 +110,12 @@ def test_one_broker_is_nothing_to_compare(tmp_path: Path) -> None:
     ran = run("holds", "compare", "4.0.8", folder=tmp_path)
     assert ran.status == 2
     assert "name two brokers at least" in ran.err
+
+
+def test_a_broker_that_cannot_be_had_ends_the_command_before_the_first_is_checked(tmp_path: Path) -> None:
+    command = [Path(sys.executable).with_name("pulsar-conformance"), "compare", "4.0.8", "rc:/gone/pulsar-bin.tar.gz"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert "There is no candidate at /gone/pulsar-bin.tar.gz: no such file." in ran.stderr
+    assert "starting the broker" not in ran.stderr
+    assert list(tmp_path.iterdir()) == []

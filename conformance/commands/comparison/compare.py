@@ -133,6 +133,8 @@ def compare(
 
     ``engine_of``: the engine for each side by its name. ``asked``: the options that all have in common.
     """
+    for side in sides:
+        demand_side(side, asked, engine_of[side.name])
     folder = report_folder(asked.report, "compare", *(side.name for side in sides))
     done: list[tuple[ReportData, dict[tuple[str, str | None], Counts], Counter[str]]] = []
     statuses = []
@@ -154,16 +156,27 @@ def compare(
     return compared.exit_status
 
 
-def check_side(side: Side, asked: CheckOptions, engine: Engine, folder: Path, *, err: Console) -> int:
-    """Check one side in a folder of its own, with its table in a file beside that; returns the exit status."""
-    its = replace(
+def demand_side(side: Side, asked: CheckOptions, engine: Engine) -> None:
+    """Fetch a side's broker before any is checked. Raises HarnessError if there is none, or not with its settings."""
+    its = as_asked(side, asked)
+    engine.demand(its.broker, its.settings, its.choice, its.size)
+    engine.obtain(its.broker, engine.security)
+
+
+def as_asked(side: Side, asked: CheckOptions) -> CheckOptions:
+    """The options that all sides have in common, with what is special about one."""
+    return replace(
         asked,
         broker=side.broker,
         client=side.client,
         choice=side.choice or asked.choice,
         settings=(*asked.settings, *side.settings),
-        report=folder,
     )
+
+
+def check_side(side: Side, asked: CheckOptions, engine: Engine, folder: Path, *, err: Console) -> int:
+    """Check one side in a folder of its own, with its table in a file beside that; returns the exit status."""
+    its = replace(as_asked(side, asked), report=folder)
     with folder.with_name(f"{folder.name}.txt").open("w", encoding="utf-8") as table:
         return check(its, engine, out=Console(file=table), err=err)
 
