@@ -113,7 +113,12 @@ def test_one_broker_is_nothing_to_compare(tmp_path: Path) -> None:
 
 
 def test_a_broker_that_cannot_be_had_ends_the_command_before_the_first_is_checked(tmp_path: Path) -> None:
-    command = [Path(sys.executable).with_name("pulsar-conformance"), "compare", "4.0.8", "rc:/gone/pulsar-bin.tar.gz"]
+    command = [
+        str(Path(sys.executable).with_name("pulsar-conformance")),
+        "compare",
+        "4.0.8",
+        "rc:/gone/pulsar-bin.tar.gz",
+    ]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 2
     assert "There is no candidate at /gone/pulsar-bin.tar.gz: no such file." in ran.stderr
