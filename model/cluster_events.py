@@ -151,6 +151,17 @@ class CaughtUp(Outcome, frozen=True):
     lagged: Lagging | None = None
 
 
+class CursorAdministered(Outcome, frozen=True):
+    """An administrator's request was done: the subscription before and after, None where there was none.
+
+    ``to``: the position of the message that was named.
+    """
+
+    before: ClusterCursor | None
+    after: ClusterCursor | None
+    to: Position | None = None
+
+
 class ReplicatorStalled(Outcome, frozen=True):
     """A replicator was connected, had a backlog, and replicated nothing for so long.
 
@@ -163,5 +174,14 @@ class ReplicatorStalled(Outcome, frozen=True):
     messages: tuple[str, ...]
 
 
-ReplicationOutcome = LinkCut | LinkHealed | ReplicatorsClosed | CaughtUp | Lagging | ReplicatorStalled | ClustersRead
+ReplicationOutcome = (
+    LinkCut
+    | LinkHealed
+    | ReplicatorsClosed
+    | CursorAdministered
+    | CaughtUp
+    | Lagging
+    | ReplicatorStalled
+    | ClustersRead
+)
 """Every outcome of these operations alone."""

@@ -8,6 +8,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Final, Literal
 
+from model.subscription_operations import (
+    CreateSubscription,
+    DeleteSubscription,
+    Expire,
+    ResetCursor,
+    Skip,
+    SkipAll,
+)
 from model.vocabulary import Operation
 
 LABELS: Final = ("A", "B", "C")
@@ -16,6 +24,10 @@ LABELS: Final = ("A", "B", "C")
 HOME: Final = LABELS[0]
 AWAY: Final = LABELS[1]
 """A topic that is judged by the rules of all documents is at ``HOME``, and is replicated to ``AWAY``."""
+
+
+AdministratorsRequest = Skip | SkipAll | Expire | ResetCursor | CreateSubscription | DeleteSubscription
+"""What an administrator may request for a subscription at a cluster of several."""
 
 
 class CutLink(Operation, frozen=True):
@@ -66,9 +78,10 @@ class ReleaseLink(Operation, frozen=True):
 
 
 class SetLink(Operation, frozen=True):
-    """Have a cluster replicate a topic to another one from now on, or not, by the clusters of its namespace there.
+    """Have a cluster replicate a topic to another one from now on, or not, by the clusters of its policy there.
 
-    Only for a topic that was created with ``links``, which has a namespace of its own. Done, once the cluster's
+    That is the policy of the topic, if it is replicated by that, and otherwise the one of its namespace. Only for a
+    topic that has a namespace of its own then, because it was created with ``links``. Done, once the cluster's
     replicator is connected or gone.
     """
 
@@ -76,6 +89,27 @@ class SetLink(Operation, frozen=True):
     target: str
     topic: str
     on: bool
+
+
+class AdministerAt(Operation, frozen=True):
+    """An administrator requests something for a subscription at one cluster. CursorAdministered, or Refused.
+
+    An expiry or a reset is to a message that the cluster has, or a reset to the earliest.
+    """
+
+    request: ClassVar = "administer a subscription"
+    may_be_cause: ClassVar = True
+
+    cluster: str
+    asked: AdministratorsRequest
+
+    @property
+    def topic(self) -> str:
+        return self.asked.topic
+
+    @property
+    def subscription(self) -> str:
+        return self.asked.subscription
 
 
 class LoseCluster(Operation, frozen=True):
@@ -184,6 +218,7 @@ LinkOperation = CutLink | HealLink | HoldLink | SlowLink | ReleaseLink
 ReplicationOperation = (
     LinkOperation
     | SetLink
+    | AdministerAt
     | LoseCluster
     | RecoverCluster
     | AwaitMessage

@@ -58,6 +58,7 @@ class CreateTopic(Operation, frozen=True):
     ``partitions``: those of a partitioned topic ``t`` are topics of their own, ``t-partition-0`` and so on.
     ``clusters``: how many have it. With more than one, it is replicated between them unless ``is_replicated`` is false.
     ``links``: the only directions, if messages do not go from every cluster to every other one.
+    ``replicated_by``: whether its own policy or that of its namespace names the clusters.
     ``home``: the cluster of those where operations without a cluster are performed, as on a topic of one cluster; its
     subscriptions may be replicated, for which clusters write markers.
     ``is_chunked``: it is for document 002, which watches its clients through proxies, and has chunks as entries.
@@ -76,6 +77,7 @@ class CreateTopic(Operation, frozen=True):
     clusters: int = 1
     is_replicated: bool = True
     links: tuple[tuple[str, str], ...] = ()
+    replicated_by: Literal["namespace", "topic"] = "namespace"
     home: str | None = None
     is_chunked: bool = False
     limits: Limits | None = None

@@ -13,6 +13,7 @@ class CreateSubscription(Operation, frozen=True):
     """Create a durable subscription through the admin API, on each partition of a partitioned topic.
 
     ``at``: the message that it begins with; the outcome is CursorReset. Otherwise Done. Refused: it exists.
+    ``is_replicated``: it asks for a replicated subscription.
     """
 
     request: ClassVar = "create subscription"
@@ -21,6 +22,7 @@ class CreateSubscription(Operation, frozen=True):
     subscription: str
     start: Start = "earliest"
     at: str | None = None
+    is_replicated: bool = False
 
 
 class DeleteSubscription(Operation, frozen=True, omit_defaults=True):

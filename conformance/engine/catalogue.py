@@ -167,6 +167,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
             "REPL-18",
             "REPL-19",
             "REPL-20",
+            "REPL-21",
         ),
         needs=frozenset({Capability.CLUSTERS}),
         share=20.0,
@@ -185,7 +186,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         name="clusters-kills",
         summary="Kills, freezes and restarts clusters as well; one may be lost while the others go on.",
-        decides=("REPL-01", "REPL-03", "REPL-10", "REPL-13", "REPL-14", "REPL-18", "REPL-20"),
+        decides=("REPL-01", "REPL-03", "REPL-10", "REPL-13", "REPL-14", "REPL-18", "REPL-20", "REPL-21"),
         needs=frozenset({Capability.CLUSTERS, Capability.KILL, Capability.RESTART}),
         share=5.0,
         steps=6,

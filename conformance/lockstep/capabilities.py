@@ -193,8 +193,8 @@ class BrokerTraits(Protocol):
 
 def _is_topic_policy(operation: AnyOperation) -> bool:
     match operation:
-        case CreateTopic(deduplication=switch):
-            return switch.startswith("topic-")
+        case CreateTopic(deduplication=switch, replicated_by=replicated_by):
+            return switch.startswith("topic-") or replicated_by == "topic"
         case SetDeduplication(scope=scope):
             return scope == "topic"
         case SetPolicy(level=level):
@@ -209,10 +209,6 @@ def _reads_entry(operation: AnyOperation) -> bool:
     if isinstance(operation, ReadMessage | FindByTime):
         return True
     return isinstance(operation, Seek | ResetCursor) and operation.by_time and operation.to is not None
-
-
-def _is_of_key_shared(operation: AnyOperation) -> bool:
-    return getattr(operation, "kind", None) == "Key_Shared"
 
 
 def family(name: str) -> tuple[str, ...]:
@@ -235,6 +231,12 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
         withheld="topics have no policies of their own",
     ),
     Requirement(
+        name="a topic policy on replication",
+        asks=AdminRequest("replication"),
+        needs=lambda operation: isinstance(operation, CreateTopic) and operation.replicated_by == "topic",
+        withheld="topics are replicated by the policies of their namespaces only",
+    ),
+    Requirement(
         name="a policy on the timer of deduplication snapshots",
         asks=AdminRequest("deduplicationSnapshotInterval"),
         needs=lambda operation: isinstance(operation, CreateTopic) and not operation.is_timed,
@@ -243,7 +245,7 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     Requirement(
         name="expiry up to a position",
         asks=AdminRequest("subscription/s/expireMessages"),
-        needs=lambda operation: isinstance(operation, Expire),
+        needs=lambda operation: isinstance(getattr(operation, "asked", operation), Expire),
         withheld="nothing expires",
     ),
     Requirement(
@@ -331,7 +333,7 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
         name="known implementations of Key_Shared",
         asks=KnownDispatchers(),
         rules=family("KEY"),
-        needs=_is_of_key_shared,
+        needs=lambda operation: getattr(operation, "kind", None) == "Key_Shared",
         withheld="no subscription is Key_Shared, on a running cluster in a rolling upgrade from before draining hashes",
     ),
     Requirement(name="draining hashes", asks=Dispatcher("draining"), rules=tuple(OF_DRAINING)),

@@ -147,6 +147,14 @@ class ReplicationWorld:
         self.clusters.cluster(link[0]).admin.set_replication_clusters(namespace, names)
         return changed.links
 
+    def set_topic_links(self, topic: str, label: str, links: Collection[Link]) -> None:
+        """Have a cluster replicate a topic over these links from now on, by the topic's own policy there.
+
+        Without a link from there it has no such policy, and its namespace names no other cluster.
+        """
+        admin, names = self.clusters.cluster(label).admin, self._names_among(label, links)
+        retry(lambda: admin.set_topic_replication_clusters(topic, names if len(names) > 1 else None), RETRY_TIMEOUT_S)
+
     def _create(self, made: _Namespace, label: str) -> None:
         """Create a namespace in one cluster."""
         namespace = self.clusters.create_namespace(made.kind, {label: self._names_among(label, made.links)})

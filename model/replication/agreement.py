@@ -36,7 +36,7 @@ from model.replication.evidence import (
 from model.replication.logs import Log, Logs, is_passed
 from model.replication.rounds import answered_again, complete, is_too_early
 from model.replication.snapshot_starts import none_while_disconnected, none_without_news
-from model.replication.tracked import ReplicatedTopic
+from model.replication.tracked import Administered, ReplicatedTopic
 from model.replication.updates import (
     only_what_takes_part,
     the_latest_is_published,
@@ -44,6 +44,14 @@ from model.replication.updates import (
     updates_are_snapshots_that_were_passed,
 )
 from model.rules.catalogue import carries
+from model.subscription_operations import (
+    CreateSubscription,
+    DeleteSubscription,
+    Expire,
+    ResetCursor,
+    Skip,
+    SkipAll,
+)
 
 
 @carries("REPL-01")
@@ -73,6 +81,85 @@ def replicated_in_order(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRes
                     may_come = tuple(message for message in may_come if message not in unsure)
                     arrived = tuple(message for message in arrived if message not in unsure)
                 yield from _as_there(topic, source, target, may_come, arrived)
+
+
+@carries("REPL-21")
+def replicated_over_reloads(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
+    """By a topic's own policy, too, what was published while a link was cut arrives when the topic was reloaded."""
+    if not (topic.is_settled and topic.is_by_topic) or topic.emptied:
+        return
+    for ((source, target), since_ms), published in topic.over_reload.items():
+        if (source, target) not in topic.links:
+            continue
+        unsure, there = topic.changed.get((source, target), frozenset()), logs[target].messages(source)
+        for entry in logs[source].entries:
+            message = entry.message
+            if message not in published - unsure or entry.origin != source or entry.published_ms < since_ms:
+                continue
+            if message in there:
+                yield None
+            elif topic.may_be_at(message, target):
+                because = f"{target} lacks {message}, which {source} published while its link was cut, before a reload"
+                yield Finding(because, NotReplicated(message))
+
+
+@carries("REPL-21")
+def administered_as_asked(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
+    """An administrator's request at a cluster passes no more messages there than it names."""
+    for one, passed, may_pass in _administered(topic, logs):
+        asked, cluster = one.operation.asked, one.operation.cluster
+        if isinstance(asked, Skip) and len(passed) > asked.count:
+            names = ", ".join(sorted(passed))
+            yield f"a skip of {asked.count} at {cluster} acknowledged {names} for {asked.subscription}"
+        elif beyond := passed - may_pass:
+            what = f"{type(asked).__name__} at {cluster} acknowledged {min(beyond)} for {asked.subscription}"
+            yield f"{what}, which it does not concern"
+        else:
+            yield None
+
+
+def _administered(topic: ReplicatedTopic, logs: Logs) -> Iterator[tuple[Administered, frozenset[str], frozenset[str]]]:
+    """What administrators did, in order, each with the messages that it passed without any other reason, and with those
+    that it may pass."""
+    so_far: dict[str, frozenset[str]] = {}
+    for one in topic.administered:
+        log, seen, name = logs[one.operation.cluster], one.seen, one.operation.subscription
+        if log.cluster in topic.emptied:
+            continue
+        before = log.passed(seen.before) if seen.before is not None else frozenset()
+        after = log.passed(seen.after) if seen.after is not None else frozenset()
+        passed = after - before - topic.acknowledged(name) - so_far.get(name, frozenset())
+        may_pass = _may_pass(one, log)
+        so_far[name] = so_far.get(name, frozenset()) | _passed_by(one, passed, may_pass)
+        yield one, passed, may_pass
+
+
+def _may_pass(one: Administered, log: Log) -> frozenset[str]:
+    """The messages that an administrator's request may acknowledge in a cluster."""
+    to = one.seen.to
+    match one.operation.asked:
+        case Skip() | SkipAll() | CreateSubscription(start="latest"):
+            return frozenset(log.messages())
+        case Expire():
+            return log.up_to(to)
+        case ResetCursor(after=is_after):
+            last = log.entries[: log.count_up_to(to)] if to is not None else ()
+            return frozenset(e.message for e in last if e.message is not None and (is_after or e.position != to))
+        case CreateSubscription() | DeleteSubscription():
+            return frozenset()
+
+
+def _passed_by_administrators(topic: ReplicatedTopic, logs: Logs, subscription: str) -> frozenset[str]:
+    every = _administered(topic, logs)
+    known = (_passed_by(*one) for one in every if one[0].operation.subscription == subscription)
+    of_it = (one.operation.cluster for one in topic.administered if one.operation.subscription == subscription)
+    unknown = (topic.emptied[label].union(logs[label].messages()) for label in of_it if label in topic.emptied)
+    return frozenset[str]().union(*known, *unknown)
+
+
+def _passed_by(one: Administered, passed: frozenset[str], may_pass: frozenset[str]) -> frozenset[str]:
+    """What a request passed; an expiry may still go on."""
+    return may_pass if isinstance(one.operation.asked, Expire) else passed & may_pass
 
 
 def _repeated(topic: ReplicatedTopic, source: str, log: Log) -> Iterator[CheckResult]:
@@ -268,11 +355,16 @@ def updates_take_effect(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRes
 
 @carries("REPL-14")
 def never_ahead(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """Every acknowledged message was acknowledged by a consumer in some cluster, so a failover loses nothing."""
+    """Every acknowledged message was acknowledged by a consumer in some cluster, so a failover loses nothing.
+
+    Or an administrator had a cluster pass it.
+    """
     for log in topic.left(logs):
         for cursor in log.read.cursors:
             passed = log.passed(cursor)
             missed = passed - topic.acknowledged(cursor.subscription)
+            if missed and topic.administered:
+                missed -= _passed_by_administrators(topic, logs, cursor.subscription)
             for message in dict.fromkeys(entry.message for entry in log.entries):
                 if message is not None and message in missed:
                     because = (
@@ -343,6 +435,8 @@ def _is_just_written(entry: ClusterEntry, read: ClustersRead) -> bool:
 Check = Callable[[ReplicatedTopic, Logs], Iterator[CheckResult]]
 
 CHECKS: tuple[tuple[str, Check], ...] = (
+    ("REPL-21", administered_as_asked),
+    ("REPL-21", replicated_over_reloads),
     ("REPL-14", never_ahead),
     ("REPL-01", replicated_in_order),
     ("REPL-20", restricted_where_they_may_be),

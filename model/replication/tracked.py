@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Final
 
-from model.cluster_events import ClustersRead, ReplicationSettings
-from model.cluster_operations import ReplicationOperation
+from model.cluster_events import ClustersRead, CursorAdministered, ReplicationSettings
+from model.cluster_operations import AdministerAt, ReplicationOperation
 from model.deduplication.topic_observer import TopicView
 from model.log import Position
 from model.operations import CreateTopic
 from model.replication.logs import Log, Logs, updated_to
+from model.subscription_operations import CreateSubscription, DeleteSubscription, ResetCursor
 from model.vocabulary import Entry, Operation
 
 REPLICATORS_ADD_BYTES: Final = 256
@@ -38,6 +39,23 @@ class ReadAhead:
     last: Position
 
 
+@dataclass(frozen=True, slots=True)
+class Administered:
+    """An administrator's request for a subscription at a cluster, and the subscription before and after."""
+
+    operation: AdministerAt
+    seen: CursorAdministered
+
+    @property
+    def at(self) -> At:
+        return self.operation.subscription, self.operation.cluster
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether it may have made acknowledged messages unacknowledged."""
+        return isinstance(self.operation.asked, ResetCursor | DeleteSubscription)
+
+
 Cuts = tuple[tuple[int, int | None], ...]
 """The periods in which a link was not connected, in milliseconds since 1970; None until it heals."""
 
@@ -55,7 +73,9 @@ class ReplicatedTopic:
     replicators because the topic was idle, and since when. ``reads``: the read progress of dispatchers at each ack,
     since they began. ``killed``: the clusters whose broker was killed and may have lost acks. ``lost``: those whose
     broker is killed or frozen now, and which. ``emptied``: those that came back without their data, with the messages
-    that they may have had, the last time.
+    that they may have had, the last time. ``is_by_topic``: the topic's own policy names the clusters.
+    ``over_reload``: of each link and the time since which it was cut, the messages that its source had published when
+    it reloaded the topic. ``administered``: what administrators did to subscriptions, in order.
 
     ``is_settled``: every cluster has caught up, and no operation followed. ``is_quiet``: nothing was in flight at the
     last read, and only operations of consumers followed. ``read``: the last read.
@@ -81,6 +101,9 @@ class ReplicatedTopic:
     emptied: Mapping[str, frozenset[str]] = field(default_factory=dict)
     is_quiet: bool = False
     read: ClustersRead | None = None
+    is_by_topic: bool = False
+    over_reload: Mapping[tuple[Link, int], frozenset[str]] = field(default_factory=dict)
+    administered: tuple[Administered, ...] = ()
 
     @property
     def clusters(self) -> tuple[str, ...]:
@@ -168,7 +191,22 @@ class ReplicatedTopic:
     def unloaded_at(self, cluster: str) -> ReplicatedTopic:
         """The topic is reloaded at a cluster: its dispatchers start at mark-delete, with empty snapshot caches."""
         reads = {at: reads for at, reads in self.reads.items() if at[1] != cluster}
-        return replace(self.disturbed().opened_at(cluster), reads=reads)
+        published = frozenset(self.published.get(cluster, ()))
+        cut = {
+            (link, since_ms): published
+            for link, cuts in self.cut.items()
+            for since_ms, until_ms in cuts
+            if link[0] == cluster and until_ms is None
+        }
+        return replace(self.disturbed().opened_at(cluster), reads=reads, over_reload={**self.over_reload, **cut})
+
+    def with_administered(self, one: Administered) -> ReplicatedTopic:
+        """An administrator did something to a subscription."""
+        asked, own = one.operation.asked, self.own
+        if isinstance(asked, CreateSubscription):
+            own = {**own, one.at: asked.is_replicated}
+        reads = {at: reads for at, reads in self.reads.items() if at != one.at}
+        return replace(self.disturbed(), own=own, reads=reads, administered=(*self.administered, one))
 
     def updated_to(self, subscription: str, cluster: str) -> Position | None:
         """The position at a cluster in the others' last updates of a subscription, at the last read."""

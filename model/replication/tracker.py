@@ -13,6 +13,7 @@ from functools import partial
 from model.cluster_events import (
     CaughtUp,
     ClustersRead,
+    CursorAdministered,
     Lagging,
     LinkCut,
     LinkHealed,
@@ -20,6 +21,7 @@ from model.cluster_events import (
     ReplicatorStalled,
 )
 from model.cluster_operations import (
+    AdministerAt,
     AwaitIdle,
     CatchUp,
     CutLink,
@@ -39,6 +41,7 @@ from model.replication.evidence import Excused, Findings
 from model.replication.logs import Log, Logs
 from model.replication.rounds import are_too_slow
 from model.replication.tracked import (
+    Administered,
     ClusterConsumer,
     ClusterProducer,
     Cuts,
@@ -54,8 +57,10 @@ Judged = Allowed[Replication] | Broken
 
 KEPT_BY_UNEQUAL_CLUSTERS = frozenset({"REPL-01", "REPL-10", "REPL-14", "REPL-18"})
 """What clusters that are configured unequally, or are left without another one, keep by REPL-20."""
-KEPT_WITHOUT_A_CLUSTER = KEPT_BY_UNEQUAL_CLUSTERS | {"REPL-03", "REPL-20"}
+KEPT_WITHOUT_A_CLUSTER = KEPT_BY_UNEQUAL_CLUSTERS | {"REPL-03", "REPL-20", "REPL-21"}
 """What is judged while a cluster is lost, whose log is known as it was before."""
+OF_CONSUMERS_ACKS = frozenset({"REPL-11", "REPL-12", "REPL-13"})
+"""What is judged only while nothing but consumers' acks and updates moves subscriptions."""
 
 
 def judge(state: Replication, operation: AnyOperation, outcome: Outcome) -> Judged:
@@ -102,6 +107,8 @@ def _changed(state: Replication, operation: AnyOperation, outcome: Outcome) -> R
             return _unloaded(state, topic, cluster)
         case SetLink():
             return _link_set(state, operation)
+        case AdministerAt():
+            return _administered(state, operation, outcome)
         case LoseCluster(cluster, how):
             return _lost(state, cluster, how, outcome)
         case Restart(cluster=str(cluster)):
@@ -120,6 +127,7 @@ def _created(state: Replication, operation: CreateTopic, outcome: Outcome) -> Re
         is_replicated=operation.is_replicated,
         deduplication=outcome.deduplication,
         only_links=frozenset(operation.links) if operation.links else None,
+        is_by_topic=operation.replicated_by == "topic" and operation.is_replicated,
     )
     return state.with_topic(operation.topic, topic)
 
@@ -168,8 +176,10 @@ def _subscribed(state: Replication, operation: Subscribe) -> Replication:
 
 def _passed(topic: ReplicatedTopic, operation: Subscribe, cluster: str) -> Position | None:
     """How far updates advanced a subscription, if all have taken effect in the cluster, and it has lost none."""
-    takes_updates = operation.is_replicated and topic.own.get((operation.subscription, cluster), True)
-    if not (takes_updates and topic.is_quiet) or cluster in topic.killed:
+    at = (operation.subscription, cluster)
+    takes_updates = operation.is_replicated and topic.own.get(at, True)
+    is_moved_back = any(one.at == at and one.is_backward for one in topic.administered)
+    if not (takes_updates and topic.is_quiet) or cluster in topic.killed or is_moved_back:
         return None
     return topic.updated_to(operation.subscription, cluster)
 
@@ -235,6 +245,13 @@ def _link_set(state: Replication, operation: SetLink) -> Replication:
         return state
     link = operation.source, operation.target
     return state.with_topic(operation.topic, topic.with_link(link, on=operation.on))
+
+
+def _administered(state: Replication, operation: AdministerAt, outcome: Outcome) -> Replication:
+    topic = state.topics.get(operation.topic)
+    if topic is None or not isinstance(outcome, CursorAdministered):
+        return state
+    return state.with_topic(operation.topic, topic.with_administered(Administered(operation, outcome)))
 
 
 def _link_cut(state: Replication, link: tuple[str, str], outcome: Outcome) -> Replication:
@@ -421,7 +438,7 @@ def _over(cut: Mapping[tuple[str, str], Cuts]) -> Mapping[tuple[str, str], Cuts]
     return {link: tuple(one for one in cuts if one[1] is not None) for link, cuts in cut.items()}
 
 
-@carries("REPL-20")
+@carries("REPL-20", "REPL-21")
 def _read(state: Replication, name: str, outcome: Outcome) -> Judged:
     topic = state.topics.get(name)
     if topic is not None and isinstance(outcome, ReplicatorStalled):
@@ -431,12 +448,19 @@ def _read(state: Replication, name: str, outcome: Outcome) -> Judged:
     read = replace(topic, read=outcome, is_quiet=outcome.is_quiet and not topic.lost)
     logs = {cluster: Log(cluster, one) for cluster, one in outcome.clusters.items()}
     is_unequal = bool(topic.lost or topic.changed or topic.emptied)
-    checks = [(rule, check) for rule, check in CHECKS if not is_unequal or rule in KEPT_WITHOUT_A_CLUSTER]
+    left_out = OF_CONSUMERS_ACKS if topic.administered else frozenset()
+    checks = [
+        (rule, check)
+        for rule, check in CHECKS
+        if rule not in left_out and (not is_unequal or rule in KEPT_WITHOUT_A_CLUSTER)
+    ]
     judged = in_turn(False, [partial(_checked, name, read, logs, rule, check) for rule, check in checks])
 
     def after(is_kept: bool) -> Judged:
-        is_exercised = is_kept and bool(topic.only_links is not None or topic.lost or topic.emptied)
-        return Allowed(state.with_topic(name, read), ("REPL-20",) if is_exercised else ())
+        is_of_unequal = is_kept and bool(topic.only_links is not None or topic.lost or topic.emptied)
+        is_of_policy = is_kept and (topic.is_by_topic or bool(topic.administered))
+        exercised = (*(("REPL-20",) if is_of_unequal else ()), *(("REPL-21",) if is_of_policy else ()))
+        return Allowed(state.with_topic(name, read), exercised)
 
     return judged.then(after)
 

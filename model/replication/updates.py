@@ -10,7 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from model.cluster_events import ClusterCursor
 from model.log import Position
-from model.replication.evidence import CheckResult, Evicted, Finding, MarkersOfNone, MovedByOthers, NotPublished
+from model.replication.evidence import (
+    EXCUSED,
+    CheckResult,
+    Evicted,
+    Finding,
+    MarkersOfNone,
+    MovedByOthers,
+    NotPublished,
+)
 from model.replication.logs import Log, Logs, is_passed
 from model.replication.tracked import ReplicatedTopic
 from model.rules.catalogue import carries
@@ -41,6 +49,8 @@ def only_what_takes_part(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRe
 
 def _moved(topic: ReplicatedTopic, log: Log, cursor: ClusterCursor) -> CheckResult:
     """Whether anything but the acks of its own consumers moved a subscription that is not replicated."""
+    if any(one.at == (cursor.subscription, log.cluster) for one in topic.administered):
+        return EXCUSED
     own = topic.acknowledged_at.get((cursor.subscription, log.cluster), frozenset())
     because = f"{cursor.subscription} has more messages acknowledged in {log.cluster} than its own consumers acked"
     by_others = log.passed(cursor) - own

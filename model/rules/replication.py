@@ -145,6 +145,13 @@ STATEMENTS = (
         "Cluster A publishes a snapshot request",
     ),
     Rule(
+        "REPL-21",
+        "001",
+        "Replication that a policy of the topic switches on obeys every REPL rule; what was published while a link was down is replicated after a reload. Administrators' operations at any cluster (skip, seek, expire, unsubscribe, create replicated) keep REPL-14.",
+        (Decided.FAULT,),
+        "Cluster A publishes a snapshot request",
+    ),
+    Rule(
         "REPL-16",
         "001",
         "The worked example: answers 6 and 7, the second stored locally at 10, gives the mapping 10 – 6 – 7.",

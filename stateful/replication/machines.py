@@ -27,18 +27,13 @@ from model.cluster_operations import (
     SetLink,
     SlowLink,
 )
-from model.operations import CloseProducer, CreateTopic, Kill, OpenProducer, Restart, Send, Unload
+from model.operations import Kill, Restart, Unload
 from model.replication.tracked import REPLICATORS_ADD_BYTES
-from model.subscription_operations import AckById, CloseConsumer, Receive, Subscribe
-from model.vocabulary import Entry, Message
+from model.subscription_operations import AckById, Receive
 from stateful.chunking.plan import ROOM_BYTES
-from stateful.lockstep_machine import LockstepMachine, Performing
+from stateful.replication.administrators import FIRST_ACTS, AdministratorsAtClusters
+from stateful.replication.base import CLUSTERS, COUNTS, PLACES, SUBSCRIPTIONS, TOPIC
 
-TOPIC = "t0"
-CLUSTERS = "ABC"
-SUBSCRIPTIONS = st.sampled_from(["s0", "s0", "s0", "s1"])
-PLACES = st.integers(0, len(CLUSTERS) - 1)
-COUNTS = st.sampled_from([1, 1, 2, 3, 6])
 ROOMS = st.sampled_from([0, 20, 40, REPLICATORS_ADD_BYTES])
 """How much smaller than may be a message is that is nearly as large; the last ones may not be any more."""
 LAGS = st.sampled_from([1, 1, 0, 8])
@@ -68,23 +63,10 @@ LAST = st.lists(st.integers(0, 9), min_size=1, max_size=5, unique=True).map(tupl
 """Which of the messages that were published last: 0 is the last one."""
 
 
-class ClustersMachine(LockstepMachine):
+class ClustersMachine(AdministratorsAtClusters):
     """Publish, consume and acknowledge at any cluster, fail over, break links, move topics."""
 
     numbers_of_clusters: ClassVar = st.sampled_from([2, 2, 3])
-
-    def __init__(self, example: Performing) -> None:
-        super().__init__(example)
-        self.clusters = CLUSTERS
-        self.published: list[str] = []
-        self.sessions: dict[str, str] = {}
-        self.opened = 0
-        self.consumers: dict[tuple[str, str], str] = {}
-        self.subscribed = 0
-        self.caught_up = 0
-        self.are_subscriptions_replicated = True
-        self.links: tuple[tuple[str, str], ...] | None = None
-        """The only directions of replication, if not all."""
 
     @initialize(
         data=st.data(),
@@ -95,10 +77,12 @@ class ClustersMachine(LockstepMachine):
         first=COUNTS,
         is_restricted=st.sampled_from([False, False, True]),
         is_late=st.sampled_from([False] * 5 + [True]),
+        is_by_topic=st.booleans(),
     )
     def begin(
         self,
         data: st.DataObject,
+        is_by_topic: bool,
         is_one_way: bool,
         deduplication: bool,
         is_replicated: bool,
@@ -109,6 +93,7 @@ class ClustersMachine(LockstepMachine):
     ) -> None:
         """A topic in two or three clusters, a consumer at the first one, and in a few examples responses too late."""
         self.are_subscriptions_replicated = are_subscriptions
+        self.is_by_topic = is_by_topic and is_replicated
         clusters = data.draw(self.numbers_of_clusters)
         if is_one_way and is_replicated:
             self.links = data.draw(ONE_WAY[clusters])
@@ -121,6 +106,10 @@ class ClustersMachine(LockstepMachine):
             self.outlast(0, 1, first)
         if self.links is not None and data.draw(st.booleans()):
             self.change_link(0, 1, first)
+        if self.is_by_topic and data.draw(st.booleans()):
+            self.reload_while_cut(0, 1, first, data.draw(st.booleans()))
+        for act in data.draw(FIRST_ACTS):
+            self.administer(data.draw(PLACES), 0, "s0", act, first)
         self.begun(data)
 
     def begun(self, data: st.DataObject) -> None:
@@ -250,15 +239,16 @@ class ClustersMachine(LockstepMachine):
             self.do(AckById(consumer, messages, cumulative=is_cumulative))
         self.do(ReadClusters(TOPIC))
 
-    @precondition(lambda self: self.links is not None)
+    @precondition(lambda self: self.links is not None or self.is_by_topic)
     @rule(here=PLACES, there=PLACES, count=COUNTS)
     def change_link(self, here: int, there: int, count: int) -> None:
         """A cluster no longer replicates the topic to another one, or does so again, or for the first time."""
         link = self.at(here), self.at(there)
-        if link[0] != link[1] and self.links is not None:
+        if link[0] != link[1]:
             self.publish_at(link[0], count)
-            is_on = link not in self.links
-            self.links = (*self.links, link) if is_on else tuple(one for one in self.links if one != link)
+            links = tuple(permutations(self.clusters, 2)) if self.links is None else self.links
+            is_on = link not in links
+            self.links = (*links, link) if is_on else tuple(one for one in links if one != link)
             self.do(SetLink(*link, TOPIC, on=is_on))
             self.publish_at(link[0], count)
 
@@ -267,6 +257,22 @@ class ClustersMachine(LockstepMachine):
         """The topic is unloaded at a cluster."""
         self.do(Unload(TOPIC, cluster=self.at(place)))
         self.gone(self.at(place))
+
+    @rule(here=PLACES, there=PLACES, count=COUNTS, is_healed_first=st.booleans())
+    def reload_while_cut(self, here: int, there: int, count: int, is_healed_first: bool) -> None:
+        """Messages are published while a link is cut, the topic is reloaded, and the link heals before or after that.
+
+        A client has the topic reloaded.
+        """
+        if self.at(here) == self.at(there):
+            return
+        self.do(CutLink(self.at(here), self.at(there)))
+        self.publish_at(self.at(here), count)
+        self.unload(here)
+        if not is_healed_first:
+            self.publish_at(self.at(here), 1)
+        self.do(HealLink(self.at(here), self.at(there)))
+        self.publish_at(self.at(here), 1)
 
     @precondition(lambda self: len(self.clusters) == len(CLUSTERS) and self.links is None)
     @rule(order=st.permutations(CLUSTERS))
@@ -320,76 +326,6 @@ class ClustersMachine(LockstepMachine):
     def has_just_read(self) -> bool:
         """Whether nothing was done since everything was read."""
         return isinstance(self.last, ReadClusters)
-
-    def create(self, clusters: int, *, deduplication: bool, is_replicated: bool = True) -> None:
-        """The topic of this example."""
-        self.clusters = CLUSTERS[:clusters]
-        self.do(
-            CreateTopic(
-                TOPIC,
-                deduplication="namespace-on" if deduplication else "namespace-off",
-                clusters=clusters,
-                is_replicated=is_replicated,
-                links=self.links or (),
-            )
-        )
-
-    def at(self, place: int) -> str:
-        """One of the clusters that have the topic."""
-        return self.clusters[place % len(self.clusters)]
-
-    def publish_at(
-        self, cluster: str, count: int, *, size_bytes: int = 0, only_to: tuple[str, ...] | None = None
-    ) -> None:
-        """The next messages, at a cluster."""
-        first = len(self.published)
-        messages = tuple(f"{cluster.lower()}{number}" for number in range(first, first + count))
-        self.published += messages
-        session = self.sessions.get(cluster) or self.open_producer(cluster)
-        numbered = enumerate(messages, start=first)
-        made = (Message(number, name, size_bytes=size_bytes, only_to=only_to) for number, name in numbered)
-        entries = tuple(Entry((message,)) for message in made)
-        self.do(Send(session, entries))
-
-    def open_producer(self, cluster: str) -> str:
-        """A producer at a cluster: always one of the same name, for which the sequence ids of the example rise."""
-        self.opened += 1
-        session = self.sessions[cluster] = f"p{self.opened}"
-        self.do(OpenProducer(session, TOPIC, f"producer-{cluster}", cluster=cluster))
-        return session
-
-    def subscribe(self, cluster: str, subscription: str, *, is_replicated: bool = True) -> str:
-        """A consumer connects at a cluster."""
-        name = f"k{self.subscribed}"
-        self.subscribed += 1
-        self.consumers[subscription, cluster] = name
-        is_replicated = is_replicated and self.are_subscriptions_replicated
-        self.do(Subscribe(name, TOPIC, subscription, kind="Exclusive", cluster=cluster, is_replicated=is_replicated))
-        return name
-
-    def consumer(self, subscription: str, place: int) -> str:
-        """The consumer of a subscription at a cluster; a new one where there is none."""
-        cluster = self.at(place)
-        return self.consumers.get((subscription, cluster)) or self.subscribe(cluster, subscription)
-
-    def leave(self, subscription: str, place: int) -> None:
-        """The consumer of a subscription at a cluster leaves, if there is one."""
-        name = self.consumers.pop((subscription, self.at(place)), None)
-        if name is not None:
-            self.do(CloseConsumer(name))
-
-    def leave_all(self) -> None:
-        """All producers and consumers leave."""
-        for session in self.sessions.values():
-            self.do(CloseProducer(session))
-        for consumer in self.consumers.values():
-            self.do(CloseConsumer(consumer))
-        self.sessions, self.consumers = {}, {}
-
-    def gone(self, cluster: str) -> None:
-        """The clients at a cluster were disconnected."""
-        self.sessions.pop(cluster, None)
-        self.consumers = {at: name for at, name in self.consumers.items() if at[1] != cluster}
 
 
 class ClustersKillsMachine(ClustersMachine):

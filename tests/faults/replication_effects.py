@@ -7,13 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
-from model.cluster_events import CaughtUp
-from model.cluster_operations import AwaitTimedOut, CatchUp, CutLink, HealLink
+from model.cluster_events import CaughtUp, CursorAdministered
+from model.cluster_operations import (
+    AdministerAt,
+    AdministratorsRequest,
+    AwaitTimedOut,
+    CatchUp,
+    CutLink,
+    HealLink,
+)
 from model.events import Skipped
+from model.operations import OpenProducer, Unload
 from model.replication.logs import Log, SnapshotSeen
+from model.subscription_operations import Expire, ResetCursor, Skip
 from tests.faults.experiments import Observation
-from tests.faults.replication_fixtures import CONSUMER, SUBSCRIPTION, Fixture
+from tests.faults.replication_fixtures import CONSUMER, SESSION, SUBSCRIPTION, TOPIC, Fixture
 from tests.waits import becomes
 
 
@@ -26,6 +36,7 @@ class ReplicationEffect:
     defective: Observation
     clusters: int = 2
     is_replicated: bool = True
+    replicated_by: Literal["namespace", "topic"] = "namespace"
 
 
 def first_snapshot(fixture: Fixture) -> tuple[Log, SnapshotSeen]:
@@ -214,6 +225,33 @@ def going_on_without_c(fixture: Fixture) -> Observation:
     return becomes(lambda: "m1" in fixture.reading.messages("B"), within_s=5)
 
 
+def administering(asked: AdministratorsRequest) -> Callable[[Fixture], Observation]:
+    """An administrator requests something at A, while a consumer has three messages: which are acknowledged then."""
+
+    def experiment(fixture: Fixture) -> Observation:
+        fixture.publish("m0", "m1", "m2")
+        fixture.take()
+        assert isinstance(fixture.do(AdministerAt("A", asked)), CursorAdministered)
+        log = fixture.logs()["A"]
+        cursor = log.cursor(SUBSCRIPTION)
+        return None if cursor is None else sorted(log.passed(cursor))
+
+    return experiment
+
+
+def reloading_while_cut(fixture: Fixture) -> Observation:
+    """Publish a message at A while the link to B is cut, and reload the topic: which messages B has at the end."""
+    fixture.publish("m0")
+    fixture.await_at_b("m0")
+    fixture.do(CutLink("A", "B"))
+    fixture.publish("m1")
+    fixture.do(Unload(TOPIC, cluster="A"), OpenProducer(SESSION, TOPIC, "p", cluster="A"))
+    fixture.do(HealLink("A", "B", is_awaited=True))
+    fixture.publish("m2")
+    fixture.await_at_b("m2")
+    return list(fixture.reading.messages("B"))
+
+
 REPLICATION_EFFECTS: dict[str, ReplicationEffect] = {
     "response-position-too-high": ReplicationEffect(answering, True, False),
     "cache-cleared-by-ack": ReplicationEffect(lagging, True, False),
@@ -221,6 +259,9 @@ REPLICATION_EFFECTS: dict[str, ReplicationEffect] = {
     "cache-unbounded": ReplicationEffect(acknowledging(5, "m0"), False, True),
     "created-at-latest": ReplicationEffect(updating, (True, ["m0"]), (True, ["m0", "m1"])),
     "created-unreplicated": ReplicationEffect(updating, (True, ["m0"]), (False, ["m0"])),
+    "expiry-at-replicated-expires-all": ReplicationEffect(
+        administering(Expire(TOPIC, SUBSCRIPTION, "m0")), ["m0"], ["m0", "m1", "m2"]
+    ),
     "full-cache-keeps-the-oldest": ReplicationEffect(acknowledging(5, "m0"), False, True),
     "handled-by-every-replicator": ReplicationEffect(its_answers, 2, 4, clusters=3),
     "individual-ack-publishes": ReplicationEffect(acknowledging(2, "m1"), False, True),
@@ -231,12 +272,21 @@ REPLICATION_EFFECTS: dict[str, ReplicationEffect] = {
     "missing-not-created": ReplicationEffect(updating, (True, ["m0"]), None),
     "next-snapshot-published": ReplicationEffect(publishing, True, False),
     "oldest-snapshot-published": ReplicationEffect(acknowledging_all(3), 0, 2),
+    "reload-skips-what-topic-policy-replicates": ReplicationEffect(
+        reloading_while_cut, ["m0", "m1", "m2"], ["m0", "m2"], replicated_by="topic"
+    ),
     "replicated-as-its-own": ReplicationEffect(replicating(5), (5, True), (0, True)),
     "replicated-not-at-all": ReplicationEffect(replicating(5), (5, True), (4, True)),
     "replicated-out-of-order": ReplicationEffect(replicating(5), (5, True), (5, False)),
+    "reset-of-replicated-goes-to-end": ReplicationEffect(
+        administering(ResetCursor(TOPIC, SUBSCRIPTION, "m1")), ["m0"], ["m0", "m1", "m2"]
+    ),
     "restricted-not-at-all": ReplicationEffect(restricting, ["b", "all"], ["all"]),
     "restriction-ignored": ReplicationEffect(restricting, ["b", "all"], ["b", "none", "all"]),
     "second-round-skipped": ReplicationEffect(its_requests, 2, 1, clusters=3),
+    "skip-at-replicated-skips-one-more": ReplicationEffect(
+        administering(Skip(TOPIC, SUBSCRIPTION, 1)), ["m0"], ["m0", "m1"]
+    ),
     "snapshot-without-replicated-subscription": ReplicationEffect(
         beginning_for_nobody, False, True, is_replicated=False
     ),

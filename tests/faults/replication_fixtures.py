@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Literal
 
 from conformance.lockstep.clusters import ReplicationWorld
 from conformance.lockstep.replication.performer import ReplicationPerformer
@@ -30,11 +31,14 @@ class Fixture:
         clusters: int = 2,
         is_replicated: bool = True,
         links: tuple[tuple[str, str], ...] = (),
+        replicated_by: Literal["namespace", "topic"] = "namespace",
     ) -> None:
         self._performer = ReplicationPerformer(world, example=next(_EXAMPLES))
         self._sent = 0
         self.do(
-            CreateTopic(TOPIC, deduplication="namespace-off", clusters=clusters, links=links),
+            CreateTopic(
+                TOPIC, deduplication="namespace-off", clusters=clusters, links=links, replicated_by=replicated_by
+            ),
             Subscribe(CONSUMER, TOPIC, SUBSCRIPTION, kind="Exclusive", cluster="A", is_replicated=is_replicated),
             OpenProducer(SESSION, TOPIC, "p", cluster="A"),
         )

@@ -25,8 +25,9 @@ from conformance.lockstep.replication import cluster_reader as replication_readi
 from conformance.lockstep.replication.cluster_reader import QUIET_TIMEOUT_S, Reading
 from conformance.lockstep.replication.performer import ReplicationPerformer
 from conformance.lockstep.replication.sessions import ANSWER_TIMEOUT_S
-from model.cluster_events import CaughtUp, ClustersRead, LinkCut, LinkHealed, ReplicatorsClosed
+from model.cluster_events import CaughtUp, ClustersRead, CursorAdministered, LinkCut, LinkHealed, ReplicatorsClosed
 from model.cluster_operations import (
+    AdministerAt,
     AwaitIdle,
     AwaitTimedOut,
     CatchUp,
@@ -37,10 +38,17 @@ from model.cluster_operations import (
     RecoverCluster,
     SetLink,
 )
-from model.events import Done, Skipped
+from model.events import Done, Refused, Skipped
 from model.operations import CreateTopic, OpenProducer, Send
 from model.replication.logs import Log, is_passed
-from model.subscription_operations import Subscribe
+from model.subscription_operations import (
+    CreateSubscription,
+    DeleteSubscription,
+    Expire,
+    ResetCursor,
+    Skip,
+    Subscribe,
+)
 from model.vocabulary import Entry, Message
 from tests.faults.experiments import Observation, seen
 from tests.faults.replication_effects import REPLICATION_EFFECTS, ReplicationEffect
@@ -68,7 +76,9 @@ def world(request: pytest.FixtureRequest, started: list[Broker]) -> Iterator[Rep
 
 def observe(world: ReplicationWorld, effect: ReplicationEffect) -> Observation:
     """Run an experiment on a separate topic."""
-    fixture = Fixture(world, clusters=effect.clusters, is_replicated=effect.is_replicated)
+    fixture = Fixture(
+        world, clusters=effect.clusters, is_replicated=effect.is_replicated, replicated_by=effect.replicated_by
+    )
     try:
         return effect.experiment(fixture)
     finally:
@@ -271,6 +281,41 @@ def test_a_cluster_replicates_from_when_its_namespace_says_so(world: Replication
     fixture.publish("m2")
     fixture.await_at_b("m2")
     assert isinstance(fixture.do(SetLink("A", "B", TOPIC, on=True)), Skipped)
+    fixture.close()
+
+
+def test_a_topic_is_replicated_while_its_own_policy_says_so(world: ReplicationWorld) -> None:
+    fixture = Fixture(world, replicated_by="topic")
+    fixture.publish("m0")
+    fixture.await_at_b("m0")
+    assert isinstance(fixture.do(SetLink("A", "B", TOPIC, on=False)), Done)
+    fixture.publish("m1")
+    assert fixture.logs()["B"].messages() == ("m0",)
+    assert isinstance(fixture.do(SetLink("A", "B", TOPIC, on=True)), Done)
+    fixture.publish("m2")
+    fixture.await_at_b("m2")
+    fixture.close()
+
+
+def test_an_administrator_is_answered_with_the_subscription_before_and_after(world: ReplicationWorld) -> None:
+    fixture = Fixture(world)
+    fixture.publish("m0", "m1")
+    create = CreateSubscription(TOPIC, "other", "latest", is_replicated=True)
+    created = fixture.do(AdministerAt("A", create))
+    assert isinstance(created, CursorAdministered)
+    assert (created.before, created.to) == (None, None)
+    assert created.after is not None
+    assert created.after.is_replicated
+    assert isinstance(fixture.do(AdministerAt("A", create)), Refused)
+    reset = fixture.do(AdministerAt("A", ResetCursor(TOPIC, "other", "m1")))
+    assert isinstance(reset, CursorAdministered)
+    assert (reset.before, reset.to) == (created.after, fixture.reading.messages("A")["m1"])
+    assert reset.after is not None
+    assert reset.after.backlog > 0
+    deleted = fixture.do(AdministerAt("A", DeleteSubscription(TOPIC, "other")))
+    assert deleted == CursorAdministered(reset.after, None)
+    for asked in (Skip(TOPIC, "other", 1), Expire(TOPIC, SUBSCRIPTION, "m9")):
+        assert isinstance(fixture.do(AdministerAt("A", asked)), Skipped)
     fixture.close()
 
 

@@ -120,6 +120,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     operations.CreateTopic("t0", clusters=3),
     operations.CreateTopic("t0", "namespace-off", clusters=2, is_replicated=False),
     operations.CreateTopic("t0", "namespace-off", clusters=3, links=(("A", "B"), ("B", "C"))),
+    operations.CreateTopic("t0", "namespace-off", clusters=2, replicated_by="topic"),
     operations.OpenProducer("p1", "t0", "p", cluster="A"),
     subscription_operations.Subscribe("k0", "t0", "s", "Exclusive", cluster="B", is_replicated=True),
     cluster_operations.CutLink("A", "B"),
@@ -132,6 +133,10 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     cluster_operations.AwaitAnswered("A", "t0", ("B", "C")),
     cluster_operations.AwaitIdle("A", "t0"),
     cluster_operations.SetLink("A", "B", "t0", on=False),
+    cluster_operations.AdministerAt("B", subscription_operations.Skip("t0", "sub", 2)),
+    cluster_operations.AdministerAt(
+        "B", subscription_operations.CreateSubscription("t0", "sub", "latest", is_replicated=True)
+    ),
     cluster_operations.LoseCluster("C"),
     cluster_operations.LoseCluster("C", "freeze"),
     cluster_operations.RecoverCluster("C"),
@@ -267,6 +272,9 @@ OUTCOMES: tuple[AnyOutcome, ...] = (
     cluster_events.Lagging("B", Position(4, 2), 300.0),
     cluster_events.ReplicatorStalled("A", "B", 30.0, ("a1", "a2")),
     cluster_events.ReplicatorStalled("A", "B", 30.0, ()),
+    cluster_events.CursorAdministered(
+        None, cluster_events.ClusterCursor(subscription="sub", mark_delete=Position(4, 2))
+    ),
     cluster_events.ClustersRead(
         {
             "A": cluster_events.ClusterRead(

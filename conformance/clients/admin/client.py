@@ -311,6 +311,11 @@ class Admin:
 
     # ----------------------------------------------------------------------------------------------- topic policies
 
+    def set_topic_replication_clusters(self, topic: str, clusters: Sequence[str] | None) -> None:
+        """Set the clusters that a topic is replicated between; None: those of its namespace."""
+        path = f"{topic_path(topic)}/replication"
+        self._http.request("DELETE" if clusters is None else "POST", path, None if clusters is None else list(clusters))
+
     def set_topic_deduplication(self, topic: str, enabled: bool) -> None:
         """Switch deduplication for one topic; its stats' ``deduplication_status`` follows later."""
         self._http.request("POST", f"{topic_path(topic)}/deduplicationEnabled", enabled)

@@ -68,7 +68,10 @@ class CursorAdmin:
     def create(self, operation: CreateSubscription, topic: str, at: Position | None = None) -> Done | Refused:
         """Create a subscription, which begins with an entry if there is one."""
         name, earliest = operation.subscription, operation.start == "earliest"
-        return self._done(lambda: self._admin.create_subscription(topic, name, earliest=earliest, at=at))
+        replicated = operation.is_replicated
+        return self._done(
+            lambda: self._admin.create_subscription(topic, name, earliest=earliest, at=at, replicated=replicated)
+        )
 
     def delete(self, operation: DeleteSubscription, topic: str) -> Done | Refused:
         """Delete a subscription; without connected consumers, or by force."""

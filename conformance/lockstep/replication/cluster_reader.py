@@ -196,6 +196,10 @@ class Reading:
         cursor = self._internal(label).cursors.get(subscription)
         return None if cursor is None else Position.parse(cursor.mark_delete_position)
 
+    def cursor(self, label: str, subscription: str) -> ClusterCursor | None:
+        """A subscription in a cluster, None if there is none."""
+        return next((one for one in self._cursors(label) if one.subscription == subscription), None)
+
     def _look(self) -> _Look:
         stats = [self._internal(label) for label in self._live]
         logs = [

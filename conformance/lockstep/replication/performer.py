@@ -17,6 +17,7 @@ from conformance.brokers.interface import Capability
 from conformance.clients.admin.client import Admin
 from conformance.clients.admin.http import AdminError, namespace_of
 from conformance.lockstep.clusters import CACHED, PERIOD_MS, TIMEOUT_MS, Link, Loss, ReplicationWorld, now_ms
+from conformance.lockstep.replication.administrators import administered
 from conformance.lockstep.replication.catch_up import CatchUps, await_replicated
 from conformance.lockstep.replication.cluster_reader import Reading
 from conformance.lockstep.replication.links import Links
@@ -24,6 +25,7 @@ from conformance.lockstep.replication.sessions import NO_CONSUMER, ConsumerAtClu
 from conformance.wait import PAUSE_S, Deadline, wait_until
 from model.cluster_events import LinkCut, LinkHealed, ReplicationSettings, ReplicatorsClosed
 from model.cluster_operations import (
+    AdministerAt,
     AwaitAnswered,
     AwaitIdle,
     AwaitMessage,
@@ -80,6 +82,8 @@ class ReplicationPerformer:
         match operation:
             case SetLink():
                 return self._set_link(operation)
+            case AdministerAt():
+                return self._administer(operation)
             case LoseCluster(cluster, how):
                 return self._lose(cluster, how)
             case RecoverCluster():
@@ -171,14 +175,20 @@ class ReplicationPerformer:
         labels = self._world.clusters.labels[: operation.clusters]
         deduplication = operation.deduplication == "namespace-on"
         links = operation.links or tuple(permutations(labels, 2)) if operation.is_replicated else ()
-        own = f"of-{self._example}-{operation.topic}" if operation.links else None
-        namespace = self._world.namespace(labels, links, deduplication=deduplication, of=own)
+        is_by_policy = operation.replicated_by == "topic"
+        own = f"of-{self._example}-{operation.topic}" if operation.links and not is_by_policy else None
+        of_namespace = () if is_by_policy else links
+        namespace = self._world.namespace(labels, of_namespace, deduplication=deduplication, of=own)
         name = f"persistent://{namespace}/e{self._example}-{operation.topic}"
         for label in labels:
             self._world.clusters.cluster(label).admin.ensure_topic(name)
+        for label in labels if is_by_policy else ():
+            self._world.set_topic_links(name, label, links)
         self._world.await_connected(links, name)
         reading = Reading(self._world, labels, name, links)
-        self._topics[operation.topic] = TopicInClusters(name, labels, reading, has_own_namespace=own is not None)
+        self._topics[operation.topic] = TopicInClusters(
+            name, labels, reading, may_change_links=own is not None or is_by_policy, is_by_policy=is_by_policy
+        )
         settings = ReplicationSettings(labels, PERIOD_MS, TIMEOUT_MS, CACHED, self._world.largest_bytes)
         return Created(deduplication, self._world.snapshot_room, replication=settings)
 
@@ -225,11 +235,15 @@ class ReplicationPerformer:
 
     def _set_link(self, operation: SetLink) -> AnyOutcome:
         topic, link = self._topics.get(operation.topic), (operation.source, operation.target)
-        if topic is None or not topic.has_own_namespace or not set(link) <= set(topic.labels):
-            return Skipped("there is no such topic with a namespace of its own")
+        if topic is None or not topic.may_change_links or not set(link) <= set(topic.labels):
+            return Skipped("there is no such topic with a policy of its own")
         if self._world.lost or self._is_disturbed or (link in topic.links) is operation.on:
             return Skipped("a cluster is lost, a link is disturbed, or nothing would change")
-        links = self._world.set_link(namespace_of(topic.name), link, on=operation.on)
+        if topic.is_by_policy:
+            links = {*topic.links, link} if operation.on else set(topic.links) - {link}
+            self._world.set_topic_links(topic.name, link[0], links)
+        else:
+            links = set(self._world.set_link(namespace_of(topic.name), link, on=operation.on))
         topic.reading.links = tuple(sorted(links))
         if operation.on:
             self._world.await_connected([link], topic.name)
@@ -240,6 +254,12 @@ class ReplicationPerformer:
                 f"cluster {link[0]} keeps its replicator to {link[1]} connected",
             )
         return Done()
+
+    def _administer(self, operation: AdministerAt) -> AnyOutcome:
+        topic, cluster = self._topics.get(operation.topic), operation.cluster
+        if topic is None or cluster not in topic.labels:
+            return _NO_TOPIC
+        return administered(operation, topic, self._world.clusters.cluster(cluster).admin)
 
     def _read(self, topic: TopicInClusters) -> AnyOutcome:
         """Read a topic. While a cluster is lost, the others must have replicated everything between them."""

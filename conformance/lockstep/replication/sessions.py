@@ -57,13 +57,15 @@ class TopicInClusters:
     """A topic of the example: its real name, the same everywhere, and its clusters.
 
     ``closed``: the clusters that closed their replicators while it was idle, and have had no producer since.
-    ``emptied``: those that lost their data.
+    ``emptied``: those that lost their data. ``may_change_links``: no other topic shares the policy that replicates it,
+    which is its own one if it ``is_by_policy``.
     """
 
     name: str
     labels: tuple[str, ...]
     reading: Reading
-    has_own_namespace: bool = False
+    may_change_links: bool = False
+    is_by_policy: bool = False
     closed: set[str] = field(default_factory=set)
     emptied: set[str] = field(default_factory=set)
 

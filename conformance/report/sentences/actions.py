@@ -323,7 +323,8 @@ def _creates(operation: CreateTopic) -> str:
     if operation.clusters > 1:
         only = joined([f"from {source} to {target}" for source, target in operation.links], " and ")
         replicated = f"replicated {only}".rstrip() if operation.is_replicated else "not replicated"
-        partitions += f" in {operation.clusters} clusters, {replicated}"
+        by = " by its own policy" if operation.replicated_by == "topic" else ""
+        partitions += f" in {operation.clusters} clusters, {replicated}{by}"
     if operation.persistence is None:
         chunked = ", its clients through a proxy" if operation.is_chunked else ""
         return f"creates topic {operation.topic}{partitions}, {_switched(operation.deduplication)}{chunked}"

@@ -99,7 +99,7 @@ def action(operation: CursorOperation, participants: Participants) -> tuple[str,
         case Trim(topic=topic):
             return SUITE, "the suite", f"trims topic {topic}"
         case _:
-            return SUITE, "the suite", _asked_of_cursor(operation)
+            return SUITE, "the suite", asked_of_cursor(operation)
 
 
 def _action_of_consumer(operation: ConsumerOperation) -> str:
@@ -162,15 +162,16 @@ def _beginning(start: Start) -> str:
             assert_never(start)
 
 
-def _asked_of_cursor(operation: CreateSubscription | CursorRequest) -> str:
+def asked_of_cursor(operation: CreateSubscription | CursorRequest) -> str:
+    """What is requested for a subscription, as the rest of a sentence."""
     scope = operation.scope if isinstance(operation, DeleteSubscription | SkipAll) else "topic"
     cursor = f"subscription {operation.subscription} of {of_topic(operation.topic, scope)}"
     match operation:
         case CreateSubscription(at=str(message)):
             return f"creates {cursor}, at {message}"
-        case CreateSubscription(start=start):
+        case CreateSubscription(start=start, is_replicated=is_replicated):
             at = "the earliest position" if start == "earliest" else "the latest position"
-            return f"creates {cursor}, at {at}"
+            return f"creates {'replicated ' if is_replicated else ''}{cursor}, at {at}"
         case DeleteSubscription(by_force=by_force):
             return f"deletes {cursor}{' by force' if by_force else ''}"
         case Skip(count=number):
@@ -212,7 +213,7 @@ def requested(operation: AdministratorRequest) -> str:
 
 
 def _one_of_two(request: Concurrent) -> str:
-    return reads.action(request) if isinstance(request, AnalyzeBacklog) else _asked_of_cursor(request)
+    return reads.action(request) if isinstance(request, AnalyzeBacklog) else asked_of_cursor(request)
 
 
 def _asks_again(nth: tuple[int, ...] | None) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from conformance.report.sentences.consumption import asked_of_cursor
 from conformance.report.sentences.lists import count, joined
 from conformance.report.sentences.participants import SUITE
 from model.cluster_events import (
     CaughtUp,
+    ClusterCursor,
     ClusterRead,
     ClustersRead,
+    CursorAdministered,
     Lagging,
     LinkCut,
     LinkHealed,
@@ -19,6 +22,7 @@ from model.cluster_events import (
     ReplicatorStalled,
 )
 from model.cluster_operations import (
+    AdministerAt,
     AwaitAnswered,
     AwaitIdle,
     AwaitMessage,
@@ -55,7 +59,9 @@ def action(operation: ReplicationOperation) -> tuple[str, str, str]:
             return cluster, f"cluster {cluster}", f"closes its replicators of topic {topic}, which is idle there"
         case SetLink(source, target, topic, on):
             does = "replicates" if on else "no longer replicates"
-            return source, f"cluster {source}", f"{does} topic {topic} to cluster {target}, by its namespace's policy"
+            return source, f"cluster {source}", f"{does} topic {topic} to cluster {target}, by a policy"
+        case AdministerAt(cluster, asked):
+            return SUITE, "the suite", f"{asked_of_cursor(asked)} at cluster {cluster}"
         case LoseCluster(cluster, how=how):
             return cluster, f"cluster {cluster}", "is killed, and stays so" if how == "kill" else "is frozen"
         case RecoverCluster(cluster, is_empty, is_reached_early):
@@ -102,6 +108,8 @@ def outcome_in_words(outcome: ReplicationOutcome) -> str:
             return caught if lagged is None else f"at first {outcome_in_words(lagged)}; then {caught}"
         case Lagging(cluster, mark_delete, periods):
             return f"after {periods} snapshot periods cluster {cluster} is still at {mark_delete}"
+        case CursorAdministered(before, after):
+            return f"{_at(before)} before, {_at(after)} after"
         case ReplicatorStalled(source, target, stalled_s, messages):
             left = joined(list(messages)) or "markers"
             return (
@@ -116,6 +124,10 @@ def outcome_in_words(outcome: ReplicationOutcome) -> str:
 def settings_in_words(settings: ReplicationSettings) -> str:
     """The clusters of a topic, and the period of their snapshots."""
     return f"it is in clusters {joined(list(settings.clusters))}, with a snapshot every {settings.period_ms} ms at most"
+
+
+def _at(cursor: ClusterCursor | None) -> str:
+    return "missing" if cursor is None else f"at {cursor.mark_delete}"
 
 
 def _in_words(read: ClusterRead) -> str:
