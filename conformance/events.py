@@ -15,6 +15,7 @@ import msgspec
 from conformance.coverage.coverage import Drawn
 from conformance.history.document import Replays, Violation
 from conformance.known import KnownDeviation
+from conformance.known.failures import NO_FAILURES, KnownFailures
 from conformance.load import Load
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -59,7 +60,7 @@ class RunAsked(Event, frozen=True, kw_only=True):
     """The options of a check, from its supervisor before anything starts, so that a report needs only the events.
 
     ``known``: the deviations to tolerate; ``command``: the user's command; ``named``: the rules that the user named by
-    id.
+    id; ``failures``: the rules that the client is known to break.
     """
 
     command: str
@@ -73,6 +74,7 @@ class RunAsked(Event, frozen=True, kw_only=True):
     connection: tuple[str, ...] = ()
     """The options for TLS and authentication, without secrets."""
     defect: str | None = None
+    failures: KnownFailures = NO_FAILURES
 
 
 class Phase(Event, frozen=True, kw_only=True):

@@ -14,6 +14,9 @@ The exit status is the smallest of these above zero:
    With a baseline, it is suspected instead if the comparison is undecided, and fails nothing if the baseline has it.
 4. Otherwise 0: every wanted rule was exercised and held. A *known* deviation is reported apart and fails nothing.
 
+A rule that the client is listed to break (``--known-failing``, ``--known-flaky``) fails nothing if it is broken. If a
+known failure held instead, its list is stale, and the status is 1.
+
 A process of the release that ended although the suite did not end it breaks SERVE-02, and this is certain: it needs no
 replay. A process of the suite that ended so is a harness error.
 
@@ -48,6 +51,7 @@ from conformance.events import (
 )
 from conformance.history.document import Replays, Violation
 from conformance.known import KnownDeviation
+from conformance.known.failures import NO_FAILURES, KnownFailures
 from conformance.load import Load, over
 from model.rules.catalogue import RULES, Decided, Rule
 
@@ -264,6 +268,8 @@ class Verdicts:
     seconds: float
     load: Load | None = None
     """The load of the machine during the run."""
+    failures: KnownFailures = NO_FAILURES
+    """The rules that the client is known to break."""
 
     @property
     def release(self) -> str | None:
@@ -279,11 +285,28 @@ class Verdicts:
     @property
     def exit_status(self) -> int:
         """The exit status, as described in the head of this module."""
-        if any(isinstance(verdict, Violated) for verdict in self.rules):
+        if self.stale or any(isinstance(verdict, Violated) for verdict in self._unexcused):
             return 1
         if self.harness_errors or self.stopped is not None or any(leaves_open(verdict) for verdict in self.rules):
             return 2
-        return 3 if any(isinstance(verdict, Suspected) for verdict in self.rules) else 0
+        return 3 if any(isinstance(verdict, Suspected) for verdict in self._unexcused) else 0
+
+    @property
+    def stale(self) -> tuple[str, ...]:
+        """The rules that the client is listed to break, and that held."""
+        return tuple(
+            one.rule.id for one in self.rules if isinstance(one, Held) and one.rule.id in self.failures.failing
+        )
+
+    @property
+    def excused(self) -> tuple[str, ...]:
+        """The broken rules that the client is listed to break."""
+        broken = (one.rule.id for one in self.rules if isinstance(one, Violated | Suspected))
+        return tuple(rule for rule in broken if self.failures.excuse(rule) is not None)
+
+    @property
+    def _unexcused(self) -> list[RuleVerdict]:
+        return [one for one in self.rules if one.rule.id not in self.excused]
 
 
 def leaves_open(verdict: RuleVerdict) -> bool:
@@ -312,11 +335,13 @@ def verdicts(
     known: Sequence[KnownDeviation] = (),
     *,
     named: Collection[str] = (),
+    failures: KnownFailures = NO_FAILURES,
 ) -> Verdicts:
     """Judge a run by its events.
 
     ``rules``: the wanted ones. ``named``: the ids that the user named. ``known``: the deviations that the engine
-    tolerated, each of which is known only on the releases that list it.
+    tolerated, each of which is known only on the releases that list it. ``failures``: what the client is listed to
+    break.
     """
     summary = _RunSummary()
     for event in events:
@@ -338,6 +363,7 @@ def verdicts(
         operations=summary.operations,
         seconds=summary.seconds,
         load=over(summary.loads),
+        failures=failures,
     )
 
 

@@ -18,7 +18,7 @@ from conformance.cli.parameters.output import consoles
 from conformance.cli.parameters.types import DEFECT, MACHINES, Duration, Rules
 from conformance.clients.security.service import Security
 from conformance.commands.supervision.engine import Engine
-from model.rules.catalogue import FAMILIES, Selection
+from model.rules.catalogue import FAMILIES, RULES, Selection
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,6 +36,7 @@ LANES = 8
 @click.option("--budget", type=Duration(), default="10m", show_default=True, help="How long to run: 90s, 10m, 2h.")
 @options.seed_option("a run")
 @options.known_option
+@options.known_failures_options("Rules")
 @options.report_option("the report")
 @options.json_file_option
 @options.coverage_option
@@ -68,6 +69,8 @@ def check(
     budget: float,
     seed: int | None,
     known: str | None,
+    known_failing: Path | None,
+    known_flaky: Path | None,
     report: Path | None,
     json_: Path | None,
     coverage: Path | None,
@@ -87,6 +90,7 @@ def check(
 ) -> int:
     """Run the state machines against a broker and give every rule its verdict."""
     from conformance.commands import check as checking
+    from conformance.known.failures import read_failures
     from conformance.report.sentences.lists import count
 
     seed = options.seed_or_new(seed)
@@ -99,6 +103,7 @@ def check(
         budget_s=budget,
         seed=seed,
         known=options.known_deviations(known),
+        failures=read_failures(known_failing, known_flaky, kind="rule", possible=list(RULES)),
         report=report,
         json=json_,
         defect=defect,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
+from conformance.cli.parameters import options
 from conformance.cli.parameters.output import consoles
 
 
 @click.command(name="driver-test", context_settings={"ignore_unknown_options": True})
-@click.option("--known-failing", type=click.Path(path_type=Path), help="Checks that the client fails, one a line.")
-@click.option("--known-flaky", type=click.Path(path_type=Path), help="Checks that it fails now and then.")
+@options.known_failures_options("Checks")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def driver_test(command: tuple[str, ...], known_failing: Path | None, known_flaky: Path | None) -> int:
     """Hold a driver of a client against its contract, with a fake broker and without Pulsar.

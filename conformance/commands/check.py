@@ -28,6 +28,7 @@ from conformance.events import AnyEvent, RunAsked, RunFinished, RunStarted, deco
 from conformance.files import lines
 from conformance.harness_error import HarnessError
 from conformance.known import KnownDeviation, known_of, validate_releases
+from conformance.known.failures import NO_FAILURES, KnownFailures
 from conformance.report import coverage, github, junit, table, verdicts_json
 from conformance.report.data import ReportData, reported_findings, stored_findings
 from conformance.report.pages import page
@@ -70,6 +71,8 @@ class CheckOptions:
     """The file with the choices of earlier runs, to which this run adds its own."""
     history: Path | None = None
     """The folder for a history of all examples, for ``verify``."""
+    failures: KnownFailures = NO_FAILURES
+    """The rules that the client is known to break."""
 
 
 Afterwards = Callable[[CheckOptions, Path], bool]
@@ -164,7 +167,11 @@ def read(folder: Path) -> ReportData:
     if asked is None:
         raise HarnessError(f"{folder} has no events of a check: those of a replay or a hunt make no such report")
     judged = verdicts(
-        events, tuple(RULES[rule] for rule in asked.rules if rule in RULES), asked.known, named=asked.named
+        events,
+        tuple(RULES[rule] for rule in asked.rules if rule in RULES),
+        asked.known,
+        named=asked.named,
+        failures=asked.failures,
     )
     return ReportData(
         verdicts=judged,
@@ -228,6 +235,7 @@ def _run_asked(asked: CheckOptions) -> RunAsked:
         client=asked.client,
         connection=asked.connection,
         defect=asked.defect,
+        failures=asked.failures,
     )
 
 

@@ -11,12 +11,9 @@ from rich.console import Console
 from conformance.clients.driver.process import DriverProcess
 from conformance.drivers.contract.checks import CHECKS, OF_END
 from conformance.drivers.contract.run import Outcome, Result, run
-from conformance.files import content
-from conformance.harness_error import HarnessError
-from model.rules import names
+from conformance.known.failures import KnownFailures, read_failures
 
 _MARKS: Final[dict[Outcome, str]] = {"kept": "ok", "broken": "FAILED", "not declared": "not declared"}
-_COMMENT: Final = "#"
 
 
 def driver_test(
@@ -27,7 +24,8 @@ def driver_test(
     ``known_failing``: a file of checks that the client fails. One of them that passes is stale, and fails the run.
     ``known_flaky``: those that it fails now and then.
     """
-    failing, flaky = _listed(known_failing), _listed(known_flaky)
+    checks = [*(check.name for check in CHECKS), OF_END]
+    known = read_failures(known_failing, known_flaky, kind="check of drivers", possible=checks)
 
     def greet(driver: DriverProcess) -> None:
         hello = driver.hello
@@ -35,7 +33,7 @@ def driver_test(
 
     broken = 0
     for result in run(command, name=Path(command[0]).name, on_start=greet):
-        mark, is_bad = _judged(result, failing, flaky)
+        mark, is_bad = _judged(result, known)
         broken += is_bad
         _say(out, f"{mark:<12}  {result.check}")
         if result.why:
@@ -44,25 +42,13 @@ def driver_test(
     return int(bool(broken))
 
 
-def _judged(result: Result, failing: frozenset[str], flaky: frozenset[str]) -> tuple[str, bool]:
+def _judged(result: Result, known: KnownFailures) -> tuple[str, bool]:
     """The mark of a result, and whether it fails the run."""
-    if result.outcome == "broken" and result.check in failing | flaky:
-        return ("known" if result.check in failing else "flaky"), False
-    if result.outcome == "kept" and result.check in failing:
+    if result.outcome == "broken" and (excuse := known.excuse(result.check)) is not None:
+        return excuse, False
+    if result.outcome == "kept" and result.check in known.failing:
         return "STALE", True
     return _MARKS[result.outcome], result.outcome == "broken"
-
-
-def _listed(file: Path | None) -> frozenset[str]:
-    """The names of checks in a file, one a line; what follows a ``#`` is a comment."""
-    if file is None:
-        return frozenset()
-    lines = (line.partition(_COMMENT)[0].strip() for line in content(file).decode().splitlines())
-    listed = frozenset(line for line in lines if line)
-    checks = [*(check.name for check in CHECKS), OF_END]
-    for name in sorted(listed.difference(checks)):
-        raise HarnessError(f"{file}: {names.unknown('check of drivers', name, checks)}")
-    return listed
 
 
 def _say(out: Console, line: str) -> None:

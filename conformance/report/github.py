@@ -95,8 +95,10 @@ def commands(data: ReportData) -> list[str]:
     ]
     if data.verdicts.stopped is not None:
         annotations.append(("error", "the run itself", data.verdicts.stopped.sentence))
+    annotations += [("error", rule, "The list of known failures is stale: it held.") for rule in data.verdicts.stale]
     for verdict in data.verdicts.rules:
         if level := level_of(verdict):
+            level = "warning" if verdict.rule.id in data.verdicts.excused else level
             annotations.append((level, f"{verdict.rule.id} {label(verdict)}", _text(verdict, data)))
     annotations.sort(key=lambda line: ("error", "warning", "notice").index(line[0]))
     shown = Counter[Level]()

@@ -1,9 +1,10 @@
 """The verdicts as JUnit XML, for CI systems: one test case a rule.
 
-A violation is a failure, with its history in words. A suspected violation, a known deviation and a rule that was not
-exercised or decided are skipped, with the reason. What makes the exit status 2 is an error in a test case of its own: a
-harness error, the reason of a run that was stopped, and rules that the run should have decided and did not. The time of
-a test case is that of all examples that exercised its rule.
+A violation is a failure, with its history in words; so is a rule that held although the client is listed to break it.
+A violation that is listed, a suspected one, a known deviation and a rule that was not exercised or decided are skipped,
+with the reason. What makes the exit status 2 is an error in a test case of its own: a harness error, the reason of a
+run that was stopped, and rules that the run should have decided and did not. The time of a test case is that of all
+examples that exercised its rule.
 """
 
 from __future__ import annotations
@@ -74,6 +75,10 @@ def _case(verdict: RuleVerdict, data: ReportData) -> ElementTree.Element:
         "testcase", classname=verdict.rule.family, name=verdict.rule.id, time=f"{seconds_of(verdict):.3f}"
     )
     match verdict:
+        case Held() if verdict.rule.id in data.verdicts.stale:
+            _child(case, "failure", "the list of known failures is stale: the rule held")
+        case Violated() if verdict.rule.id in data.verdicts.excused:
+            _child(case, "skipped", f"listed as a failure of the client: {diagnosis(verdict, data)}")
         case Held():
             excused = f", excused {verdict.excused} times" if verdict.excused else ""
             output = f"{title(verdict.rule)}\nheld, exercised {verdict.exercised} times{excused}"

@@ -93,13 +93,16 @@ def headline(data: ReportData) -> str:
 
 
 def summary(data: ReportData) -> str:
-    """How many rules got which verdict, in one line."""
+    """How many rules got which verdict, and what came of a list of known failures, in one line."""
     counted = Counter(label(verdict) for verdict in data.verdicts.rules)
     verdicts = ", ".join(f"{counted[name]} {name}" for name in LABELS if counted[name])
     ended = ", with a harness error" if data.verdicts.harness_errors else ""
     if data.verdicts.stopped is not None:
         ended += ", interrupted" if data.verdicts.stopped.why == "interrupted" else ", not run"
-    return f"{count(counted.total(), 'rule', 'rules')}: {verdicts}{ended}."
+    excused, stale = data.verdicts.excused, data.verdicts.stale
+    listed = f" Broken as listed, which fails nothing: {', '.join(excused)}." if excused else ""
+    listed += f" The list of known failures is stale, because these rules held: {', '.join(stale)}." if stale else ""
+    return f"{count(counted.total(), 'rule', 'rules')}: {verdicts}{ended}.{listed}"
 
 
 def _row(verdict: RuleVerdict, data: ReportData) -> tuple[Text, ...]:

@@ -42,6 +42,8 @@ def form(data: ReportData, *, folder: Path, when: datetime) -> CheckForm:
         ended=[_ended(one) for one in verdicts.ended],
         load=verdicts.load,
         substitutes=data.substitutes,
+        excused=list(verdicts.excused),
+        stale=list(verdicts.stale),
     )
 
 

@@ -207,6 +207,23 @@ def test_every_json_matches_its_schema(scenario: str, tmp_path: Path) -> None:
     validate(verdicts(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("listed", "status", "said"),
+    [
+        (("DEDUP-03",), 0, "Broken as listed, which fails nothing: DEDUP-03."),
+        (("DEDUP-03", "DEDUP-01"), 1, "The list of known failures is stale, because these rules held: DEDUP-01."),
+    ],
+)
+def test_rules_that_the_client_is_listed_to_break_fail_nothing(
+    listed: tuple[str, ...], status: int, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "failing").write_text("\n".join(["# of this client", *listed]))
+    ran = check("violates", tmp_path, "--known-failing", str(tmp_path / "failing"))
+    assert (ran.status, ran.out.splitlines()[-1].endswith(said)) == (status, True), ran.out
+    assert verdicts(tmp_path)["exit_status"] == status
+    assert verdicts(tmp_path)["excused"] == ["DEDUP-03"]
+
+
 def test_the_schema_refuses_an_unknown_verdict(tmp_path: Path) -> None:
     check("holds", tmp_path)
     changed = verdicts(tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,8 +23,9 @@ from conformance.events import (
     ViolationMinimised,
 )
 from conformance.history.document import ENOUGH_REPLAYS, Replays
+from conformance.known.failures import KnownFailures
 from conformance.load import Load
-from conformance.report import github, table, verdicts_json
+from conformance.report import github, junit, table, verdicts_json
 from conformance.report.pages.page import page
 from conformance.report.sentences.forms import encode
 from conformance.verdicts import (
@@ -61,6 +63,39 @@ def judge(
     *events: AnyEvent, rules: str = "DEDUP-01,DEDUP-03", known: bool = False, named: Collection[str] = ()
 ) -> Verdicts:
     return verdicts(events, select(rules), (QUIRK,) if known else (), named=named)
+
+
+@pytest.mark.parametrize(
+    ("listed", "excused", "stale", "status"),
+    [
+        (KnownFailures(failing=frozenset({"DEDUP-03"})), ("DEDUP-03",), (), 0),
+        (KnownFailures(flaky=frozenset({"DEDUP-03"})), ("DEDUP-03",), (), 0),
+        (KnownFailures(flaky=frozenset({"DEDUP-01", "DEDUP-03"})), ("DEDUP-03",), (), 0),
+        (KnownFailures(failing=frozenset({"DEDUP-01", "DEDUP-03"})), ("DEDUP-03",), ("DEDUP-01",), 1),
+        (KnownFailures(failing=frozenset({"DEDUP-13"})), (), (), 1),
+    ],
+)
+@pytest.mark.parametrize("replays", [MINIMISED, NEVER_CAME_BACK])
+def test_a_rule_that_the_client_is_listed_to_break_fails_nothing_unless_the_list_is_stale(
+    listed: KnownFailures,
+    excused: tuple[str, ...],
+    stale: tuple[str, ...],
+    status: int,
+    replays: ViolationMinimised,
+    tmp_path: Path,
+) -> None:
+    plain = report_data(tmp_path, BOTH, FOUND, replays)
+    data = replace(plain, verdicts=replace(plain.verdicts, failures=listed))
+    judged = data.verdicts
+    assert (judged.excused, judged.stale) == (excused, stale)
+    is_suspected = status == 1 and not stale and replays is NEVER_CAME_BACK
+    assert judged.exit_status == (3 if is_suspected else status)
+    cases = {case.get("name"): [child.tag for child in case] for case in junit.as_xml(data).iter("testcase")}
+    assert ("failure" in cases["DEDUP-01"]) == bool(stale)
+    assert ("skipped" in cases["DEDUP-03"]) == bool(excused or replays is NEVER_CAME_BACK)
+    assert any(line.startswith("::error") for line in github.commands(data)) == (judged.exit_status == 1)
+    said = table.summary(data)
+    assert ("fails nothing: DEDUP-03." in said, "these rules held: DEDUP-01." in said) == (bool(excused), bool(stale))
 
 
 def of(judged: Verdicts, rule: str) -> RuleVerdict:

@@ -13,7 +13,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Broker and client": ("listen", "broker", "admin", "brokers", "bookies", "settings", "setting", "defect", "client"),
     "What to run": (
         *("rules", "machines", "budget", "times", "shorten", "lanes", "seed", "known", "coverage", "dry-run"),
-        *("good", "bad", "releases", "command", "baseline"),
+        *("good", "bad", "releases", "command", "baseline", "known-failing", "known-flaky"),
         *("minutes", "hours", "clients", "topics", "clusters", "rate", "fault-every", "faults"),
     ),
     "Output": ("report", "results", "json", "history", "verbose"),

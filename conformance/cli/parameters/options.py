@@ -87,6 +87,20 @@ known_option = click.option(
     metavar="FILE|none",
     help="Known deviations, or none of them.  [default: those shipped]",
 )
+
+
+def known_failures_options(what: str) -> Callable[[F], F]:
+    """``--known-failing`` and ``--known-flaky``: files that list ``what`` the client fails."""
+    file = click.Path(path_type=Path)
+
+    def add(function: F) -> F:
+        flaky = click.option("--known-flaky", type=file, help=f"{what} that it fails now and then.")
+        failing = click.option("--known-failing", type=file, help=f"{what} that the client fails, one a line.")
+        return failing(flaky(function))
+
+    return add
+
+
 client_option = click.option(
     "--client",
     type=CLIENT,

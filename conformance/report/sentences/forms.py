@@ -123,7 +123,8 @@ class CheckForm(_Form, frozen=True, kw_only=True, tag="check"):
     ``stopped``: why the run ended early although nothing failed: interrupted, not authorized, or out of time before the
     broker was ready.
     ``ended``: the processes that ended although the suite did not end them. ``load``: that of the machine in the run.
-    ``substitutes``: by what is not published of an assembled release, what is used instead.
+    ``substitutes``: by what is not published of an assembled release, what is used instead. ``excused``: the broken
+    rules that the client is listed to break. ``stale``: those listed as always broken that held.
     """
 
     broker: str
@@ -134,6 +135,8 @@ class CheckForm(_Form, frozen=True, kw_only=True, tag="check"):
     ended: list[EndedForm] = []
     load: Load | None = None
     substitutes: dict[str, str] = {}
+    excused: list[str] = []
+    stale: list[str] = []
 
 
 class VerifyForm(_Form, frozen=True, kw_only=True, tag="verify"):
