@@ -43,12 +43,13 @@ def shown_states(actual: Acked, mark_delete: Position, cursor: Cursor, log: Topi
     """The states that a mark-delete position may stand for; ``actual`` is one of them if nothing was deleted.
 
     That of a subscription that began at the earliest message is before the first entry of the last ledger that was
-    deleted, if all were. The stats do not show acknowledged parts of batches.
+    deleted, if all were, or at the last of its entries that were acknowledged by their ids since. The stats do not show
+    acknowledged parts of batches.
     """
     end = _end(log, mark_delete.ledger) if mark_delete.ledger in log.counts else None
-    is_deleted = mark_delete.entry == -1 and end in cursor.begins_after
+    is_deleted = end in cursor.begins_after
     is_possible = any((one.mark_delete, one.words) == (actual.mark_delete, actual.words) for one in cursor.possible)
-    if not is_deleted or is_possible:
+    if not is_deleted or is_possible or mark_delete.entry >= 0:
         yield actual
     if is_deleted and end is not None:
         yield acknowledge_up_to(actual, log, Place(end))

@@ -24,6 +24,7 @@ from model.judgement import Allowed
 from model.log import Position
 from model.operations import CreateTopic, OpenProducer, Send, Trim, Unload
 from model.subscription_operations import (
+    AckById,
     Acknowledge,
     CreateSubscription,
     DeleteSubscription,
@@ -96,6 +97,18 @@ def test_it_begins_after_what_was_deleted() -> None:
     later = (*ALL_DELETED, NEW, reads(Position(2, -1), 0), sent(10, 2))
     assert allowed(*later, reads(Position(2, -1), 2), receives(10, 11)) == ()
     assert allowed(*FIRST_DELETED, NEW, reads(Position(1, 4), 2), receives(5, 6)) == ()
+
+
+def test_an_ack_by_id_of_a_deleted_entry_moves_its_mark_delete_position_and_nothing_else() -> None:
+    """Seen on 4.0.8: the entries between, which are deleted, do not hold it up."""
+    subscribed: Happened = (Subscribe("c", "t", "new", "Shared", start="earliest"), Subscribed())
+    begun = (*ALL_DELETED, subscribed, reads(Position(2, -1), 0), sent(10, 2))
+    deleted = tuple(Delivery(at(number), -1, 0, f"b{number}") for number in (6, 7))
+    acknowledged: Happened = (AckById("c", ("b6", "b7")), Acknowledged(deleted, receipt=True))
+    assert allowed(*begun, acknowledged, reads(Position(2, 2), 2)) == ()
+    assert broken(*begun, acknowledged, reads(Position(2, 2), 4))[0] == "ACK-02", "they are in the backlog"
+    kept = (*BEGIN, sent(0, 10), subscribed, reads(Position(1, -1), 10), acknowledged)
+    assert broken(*kept, reads(Position(2, 2), 2))[0] == "ACK-03", "they are not deleted"
 
 
 def test_it_begins_after_what_was_deleted_or_before_it_also_if_it_acknowledged_part_of_a_batch() -> None:
