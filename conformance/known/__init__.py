@@ -29,6 +29,7 @@ ALIKE: Final[Mapping[str, AbstractSet[str]]] = {
     "later-queued-producer-forgotten-by-unload": {"queued-producer-forgotten-by-unload"},
     "replay-hash-kept-after-ack": {"look-ahead-skips-replay"},
     "replay-head-of-line-blocking": {"look-ahead-skips-replay", "look-ahead-skips-unordered-replay"},
+    "request-before-topic-policy": {"request-before-replicator-exists"},
     "skipped-parts-counted-off-again": {"unacked-count-lowered-by-any-ack"},
 }
 """Deviations that explain a replay of another one as well: on one release both, or those of earlier releases."""

@@ -73,7 +73,7 @@ _RULES = {
     "not-enforced": "DEDUP-01 ACK-13 ACK-17 KEY-15 KEY-17 SERVE-05 SERVE-13",
     "lagging": "REPL-12 REPL-13 REPL-17 REPL-19",
     "wrong-count": "DEDUP-19 ACK-01 KEY-11 SERVE-04",
-    "overhead": "REPL-02 REPL-18",
+    "overhead": "REPL-02 REPL-03 REPL-18",
     "internal": "DEDUP-10 DEDUP-11a REPL-11",
 }
 """The rules whose deviations have each symptom."""

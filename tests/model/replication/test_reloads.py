@@ -127,6 +127,18 @@ def test_a_snapshot_begins_despite_a_cut_link_only_during_the_load() -> None:
     assert verdict(later) == ("REPL-03", None)
 
 
+def test_a_snapshot_begins_before_a_policy_of_the_topic_only_during_the_load() -> None:
+    known, by_topic = frozenset({"request-before-topic-policy"}), replace(TOPIC, is_by_topic=True)
+    cut = {("A", "B"): ((100, 5000),)}
+    at_load = [reloading("A", "a0")]
+    found = judged(TWO, topic=replace(by_topic, cut=cut), known=known, before=at_load)
+    assert verdict(found) == ("request-before-topic-policy",)
+    by_namespace = judged(TWO, topic=replace(TOPIC, cut=cut), known=known, before=at_load)
+    later = judged(TWO, topic=replace(by_topic, cut=cut), known=known, before=[reloading("A")])
+    assert verdict(by_namespace) == ("REPL-03", "request-before-replicator-exists")
+    assert verdict(later) == ("REPL-03", None)
+
+
 @pytest.mark.parametrize(
     ("cluster", "published", "is_excused"),
     [("A", ("a0", "a1"), True), ("A", ("a0",), False), ("B", ("a0", "a1"), False)],
