@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from rich.console import Console
 from rich.text import Text
 
 from conformance.brokers.installation.cache import cache_folder
+from conformance.drivers.catalogue import DRIVERS
 from conformance.engine.catalogue import DESCRIPTIONS, Description
 from conformance.faults.defect import Defect
 from conformance.report.console import say, show_table
 from conformance.report.data import title
 from model.rules.catalogue import CATALOGUE, DOCUMENTS, heading
-
-_GO_DRIVER: Final = re.compile(r"go-driver-(.+)-[0-9a-f]{12}")
-_JAVA_JARS: Final = re.compile(r"pulsar-client-java-(.+)")
-_PYTHON_ENVIRONMENT: Final = re.compile(r"pulsar-client-(\d[^-]*)-cpython.*")
-"""The names of clients in the cache."""
 
 
 def list_rules(out: Console) -> None:
@@ -134,10 +130,8 @@ def list_clients(out: Console) -> None:
     _list(
         out,
         [
-            ("3.12.0", "pulsar-client in the suite's process", versions(_PYTHON_ENVIRONMENT)),
-            ("python:3.12.0", "pulsar-client behind a driver", versions(_PYTHON_ENVIRONMENT)),
-            ("java:4.0.8", "Pulsar's Java client behind a driver; needs a JDK", versions(_JAVA_JARS)),
-            ("go:0.19.0", "Pulsar's Go client behind a driver; needs Go", versions(_GO_DRIVER)),
+            ("3.12.0", "pulsar-client in the suite's process", versions(DRIVERS["python"].cached)),
+            *((driver.example, driver.what, versions(driver.cached)) for driver in DRIVERS.values()),
             ("driver:COMMAND", "any client, behind the driver that COMMAND starts", "see docs/driver-protocol.md"),
         ],
     )

@@ -1,6 +1,6 @@
-"""Another release of pulsar-client: an environment whose Python runs the engine.
+"""Another release of pulsar-client, or a package that a build needs: an environment with a Python.
 
-The environment has only this package, and takes all others from the suite's own environment, so the client is the only
+The environment has only this package, and takes all others from the suite's own environment, so the package is the only
 difference. ``venv`` and ``pip`` create it on first use, in the user's cache.
 """
 
@@ -18,38 +18,42 @@ from conformance.brokers.installation.cache import cache_folder, sole_maker
 from conformance.harness_error import HarnessError
 
 INSTALL_TIMEOUT_S: Final = 600.0
-"""The timeout for fetching a client of about ten megabytes."""
+"""The timeout for fetching a package of about ten megabytes."""
 
 BORROWED: Final = "borrowed.pth"
 """The file of an environment that adds the packages of this one after its own."""
 
 
 def python_with_client(version: str, say: Callable[[str], None]) -> Path:
-    """The Python of an environment with this release of pulsar-client, which is created if it is missing.
+    """The Python of an environment with this release of pulsar-client, as :func:`python_with` makes it."""
+    return python_with("pulsar-client", version, say)
+
+
+def python_with(package: str, version: str, say: Callable[[str], None]) -> Path:
+    """The Python of an environment with this release of a package, which is created if it is missing.
 
     ``say`` receives one line before a long step. Raises :class:`HarnessError` if the release is not available.
     """
     here = f"{sys.implementation.cache_tag}-{platform.machine()}"
-    place = cache_folder("clients") / f"pulsar-client-{version}-{here}"
+    place = cache_folder("clients") / f"{package}-{version}-{here}"
     python = Path("bin", "python")
     if not place.exists():
         with sole_maker(place) as workshop:
             if not place.exists():
-                say(f"Fetching pulsar-client {version} into an environment of its own ...")
-                _make(workshop / "environment", version)
+                say(f"Fetching {package} {version} into an environment of its own ...")
+                _make(workshop / "environment", f"{package}=={version}")
                 (workshop / "environment").rename(place)
     _borrow(place)
     return place / python
 
 
-def _make(folder: Path, version: str) -> None:
-    """Create an environment with only this client."""
-    client = f"pulsar-client=={version}"
+def _make(folder: Path, what: str) -> None:
+    """Create an environment with only this package."""
     try:
         venv.create(folder, symlinks=True)
     except OSError as error:
-        raise HarnessError(f"{client} is not available: its environment cannot be created: {error}") from error
-    _pip(["--python", str(folder), "install", "--no-deps", "--only-binary", ":all:", client], what=client)
+        raise HarnessError(f"{what} is not available: its environment cannot be created: {error}") from error
+    _pip(["--python", str(folder), "install", "--no-deps", "--only-binary", ":all:", what], what=what)
 
 
 def _pip(arguments: Sequence[str], *, what: str) -> None:

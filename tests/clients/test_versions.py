@@ -6,8 +6,9 @@ from importlib import metadata
 
 import pytest
 
-from conformance.clients.names import clients_in
+from conformance.clients.names import DRIVEN, NAME, clients_in
 from conformance.clients.versions import client_versions, libraries_in, versions_of
+from conformance.drivers.catalogue import DRIVERS
 
 WIRE = metadata.version("pulsar-conformance")
 INSTALLED = metadata.version("pulsar-client")
@@ -18,12 +19,18 @@ INSTALLED = metadata.version("pulsar-client")
     [
         ("3.12.0", ("3.12.0",)),
         ("go:0.19.0,java:4.0.8", ("go:0.19.0", "java:4.0.8")),
+        ("pulsar-client,rust:6.9.1", ("pulsar-client", "rust:6.9.1")),
         ("java:4.0.8,pulsar-client", ("java:4.0.8", "pulsar-client")),
         ("driver:./mine --hosts a,b,python:3.12.0", ("driver:./mine --hosts a,b", "python:3.12.0")),
     ],
 )
 def test_a_list_of_clients_is_split_before_each_client(text: str, clients: tuple[str, ...]) -> None:
     assert clients_in(text) == clients
+
+
+def test_the_suite_has_drivers_of_the_clients_that_it_knows_by_name() -> None:
+    assert sorted(DRIVERS) == sorted(DRIVEN)
+    assert all(NAME.fullmatch(one.example) for one in DRIVERS.values())
 
 
 @pytest.mark.parametrize(

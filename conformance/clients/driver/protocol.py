@@ -35,6 +35,7 @@ Feature = Literal[
     "nack",
     "ordering-key",
     "redeliver",
+    "redelivery-count",
     "replicated-subscriptions",
     "sequence-id",
     "token",

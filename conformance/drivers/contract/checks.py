@@ -32,6 +32,7 @@ TIMEOUT_S: Final = 10.0
 """How long a client may take for anything, its reconnects included."""
 _SOON_MS: Final = 300
 _LONG_MS: Final = 30_000
+_EVERY_TIME: Final = 10_000
 _LARGE: Final = bytes(range(256)) * (3 * MAX_MESSAGE_BYTES // 256)
 
 
@@ -239,14 +240,15 @@ def sends_chunks(fixture: Fixture) -> None:
 
 
 def passes_refusals_on(fixture: Fixture) -> None:
-    fixture.broker.faults.refuse_producers = 1
+    """Refused until the client gives up: some clients retry even a busy producer or consumer."""
+    fixture.broker.faults.refuse_producers = _EVERY_TIME
     try:
         fixture.client().open_producer(fixture.topic, name="contract")
     except ServerRefused as refused:
         demand(refused.code == "ProducerBusy", f"reports the broker's ProducerBusy as {refused.code}")
     else:
         raise Broken("opens a producer that the broker refused")
-    fixture.broker.faults.refuse_consumers = 1
+    fixture.broker.faults.refuse_consumers = _EVERY_TIME
     try:
         fixture.consumer()
     except ServerRefused as refused:
@@ -307,7 +309,8 @@ def nacks(fixture: Fixture) -> None:
     demand(
         again.position == messages[1].position, f"has {again.position} redelivered, and nacked {messages[1].position}"
     )
-    demand(again.redelivery_count == 1, f"shows the redelivery count {again.redelivery_count} instead of 1")
+    if "redelivery-count" in fixture.driver.hello.features:
+        demand(again.redelivery_count == 1, f"shows the redelivery count {again.redelivery_count} instead of 1")
 
 
 def requests_redelivery(fixture: Fixture) -> None:

@@ -33,7 +33,7 @@ const (
 )
 
 var features = []string{"batching", "chunking", "compression", "cumulative-ack", "key-shared", "last-sequence-id",
-	"nack", "ordering-key", "sequence-id", "tls", "token"}
+	"nack", "ordering-key", "redelivery-count", "sequence-id", "tls", "token"}
 
 // Features by the option of a consumer that they need.
 var options = map[string]string{

@@ -40,7 +40,7 @@ public final class Driver {
     private static final List<Object> FEATURES = List.of(
             "abort", "ack-oldest-chunked", "batch-index-ack", "batching", "chunking", "compression", "cumulative-ack",
             "is-connected", "key-shared", "last-sequence-id", "max-pending-chunked", "nack", "ordering-key", "redeliver",
-            "replicated-subscriptions", "sequence-id", "tls", "token");
+            "redelivery-count", "replicated-subscriptions", "sequence-id", "tls", "token");
 
     /** Errors whose names in Pulsar's protocol are not those of the exceptions. */
     private static final Map<String, String> CODES = Map.of(

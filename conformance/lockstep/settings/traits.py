@@ -62,9 +62,13 @@ class Traits:
         )
 
     def of_released(self, library: str | None) -> Self:
-        """The traits for consumers of a released client, some of which have no batch index acks."""
+        """The traits for consumers of a released client: some lack batch index acks, or show no redelivery count."""
         features = client_info(library).features
-        return replace(self, acknowledges_parts=self.acknowledges_parts and "batch-index-ack" in features)
+        return replace(
+            self,
+            acknowledges_parts=self.acknowledges_parts and "batch-index-ack" in features,
+            counts_redeliveries=self.counts_redeliveries and "redelivery-count" in features,
+        )
 
 
 def snapshot_schedule(runtime: Mapping[str, str]) -> SnapshotSchedule:

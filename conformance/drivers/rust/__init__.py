@@ -1,0 +1,1 @@
+"""The driver of the Rust client; it is compiled on first use."""
