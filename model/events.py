@@ -11,6 +11,7 @@ from msgspec import Struct
 from model.cluster_events import ReplicationOutcome, ReplicationSettings
 from model.expiry_operations import ExpiryAnswer
 from model.failpoints import FailpointKind
+from model.hole_operations import HoleOutcome
 from model.log import Position
 from model.policy_operations import PolicyAnswer
 from model.producer_operations import ProducerAnswer
@@ -65,12 +66,13 @@ class Created(Outcome, frozen=True):
 
     ``snapshot_room``: how many producers its deduplication snapshot holds. ``ledger_room``: how many entries a ledger
     takes (None: not known). Cursors: how often they may be persisted (None: without limit), how long they are dirty at
-    most, and how many ranges the metadata store takes. Key_Shared: whether it has draining hashes, and ``look_ahead``:
-    the longest replay queue for each consumer, and in all, at which new messages are read (0: any).
-    ``unacknowledged_in_all``: how many unacknowledged messages a subscription may have (0: any). ``replication``: if
-    several clusters have the topic. ``limit_bytes``: the largest entry of a chunked topic, as clients learn it.
-    ``snapshots``: when one of deduplication is due (None: not known). ``delay_tick_ms``: how exactly delays are kept
-    (None: not at all). ``is_policy_shown``: by the broker's account, the topic has its own policy, if it was given one.
+    most, how many ranges the metadata store takes, and how many are persisted at all. Key_Shared: whether it has
+    draining hashes, and ``look_ahead``: the longest replay queue for each consumer, and in all, at which new messages
+    are read (0: any). ``unacknowledged_in_all``: how many unacknowledged messages a subscription may have (0: any).
+    ``replication``: if several clusters have the topic. ``limit_bytes``: the largest entry of a chunked topic, as
+    clients learn it. ``snapshots``: when one of deduplication is due (None: not known). ``delay_tick_ms``: how exactly
+    delays are kept (None: not at all). ``is_policy_shown``: by the broker's account, the topic has its own policy, if
+    it was given one.
     """
 
     deduplication: bool
@@ -79,6 +81,7 @@ class Created(Outcome, frozen=True):
     persisted_per_s: float | None = None
     flush_s: float = 60.0
     stored_ranges: int = 1000
+    persisted_ranges: int = 10_000
     has_draining_hashes: bool = True
     look_ahead: tuple[int, int] = (2000, 20000)
     unacknowledged_in_all: int = 0
@@ -582,5 +585,6 @@ AnyOutcome = (
     | ExpiryAnswer
     | PolicyAnswer
     | ReaderOutcome
+    | HoleOutcome
 )
 """Every outcome."""

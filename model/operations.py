@@ -18,6 +18,7 @@ from model.administrator_operations import AdministratorRequest
 from model.cluster_operations import ReplicationOperation
 from model.expiry_operations import ExpiryRequest
 from model.failpoints import FailpointKind
+from model.hole_operations import HoleOperation
 from model.policy_operations import PolicyRequest
 from model.producer_operations import AwaitProducers
 from model.read_operations import ReadRequest
@@ -582,5 +583,6 @@ AnyOperation = (
     | AdministratorRequest
     | PolicyRequest
     | ReaderOperation
+    | HoleOperation
 )
 """Every operation."""

@@ -69,6 +69,7 @@ from model.events import (
     Trimmed,
 )
 from model.expiry_operations import ExpiryRequest
+from model.hole_operations import HoleOperation
 from model.operations import (
     AnyOperation,
     ApplicationOperation,
@@ -111,6 +112,8 @@ CLOSED_TIMEOUT_S: Final = 5.0
 """How long a broker may take to close the clients of a namespace that it has unloaded."""
 OF_POLICIES: Final = frozenset({"ConsumerBusy", "NotAllowedError"})
 """The errors with which brokers refuse a reader whose topic has as many consumers as a policy allows."""
+AfterSends = ReadRequest | ExpiryRequest | PolicyRequest | ReaderOperation | HoleOperation
+"""The operations that begin when all sends are answered, and whose performers are found by their type."""
 UNHURRIED: Final = (UseProxy, InjectNetworkFault, StartSource, Unload, Kill, Restart)
 """Operations that do not wait for frames that the network holds."""
 
@@ -196,7 +199,7 @@ class RealPerformer:
     def _perform(self, operation: AnyOperation) -> Performed:
         if not isinstance(operation, UNHURRIED) and not (isinstance(operation, Send) and not operation.wait):
             self._network.release()
-        if isinstance(operation, ReadRequest | ExpiryRequest | PolicyRequest | ReaderOperation):
+        if isinstance(operation, AfterSends):
             late = self._collect(list(self._sessions))
             return Performed(self._after_sends(operation), late)
         if self._chunks.concerns(operation):
@@ -256,12 +259,14 @@ class RealPerformer:
             case _:
                 assert_never(operation)
 
-    def _after_sends(self, operation: ReadRequest | ExpiryRequest | PolicyRequest | ReaderOperation) -> AnyOutcome:
+    def _after_sends(self, operation: AfterSends) -> AnyOutcome:
         """Perform an operation that begins when all sends are answered."""
         if isinstance(operation, ReadRequest):
             return self._reads.perform(operation)
         if isinstance(operation, ExpiryRequest):
             return self._cursors.expiry.perform(operation)
+        if isinstance(operation, HoleOperation):
+            return self._cursors.holes.perform(operation)
         if isinstance(operation, PolicyRequest):
             return self._limits.perform(operation)
         return self._cursors.readers.perform(operation)
@@ -338,6 +343,7 @@ class RealPerformer:
             persisted_per_s=limit,
             flush_s=world.flush_interval_s,
             stored_ranges=world.stored_ranges,
+            persisted_ranges=world.persisted_ranges,
             has_draining_hashes=world.key_shared.has_draining_hashes,
             look_ahead=(world.traits.look_ahead.per_consumer, world.traits.look_ahead.per_subscription),
             unacknowledged_in_all=in_all,
@@ -375,6 +381,11 @@ class RealPerformer:
         # A topic that is being reloaded after an earlier unload may refuse another one for a moment.
         unload = partial(unload_widely, self._world.admin, name, scope)
         self._answers.retry(unload, BACK_TIMEOUT_S, what="an unload", topic=name)
+        for beside in self._cursors.holes.beside(name):
+            self._answers.retry(
+                partial(self._world.admin.unload, beside), BACK_TIMEOUT_S, what="an unload", topic=beside
+            )
+            self._cursors.reloaded(beside)
         connected: tuple[str, ...] = ()
         if scope != "topic" and not wait_until(lambda: not self._connected_to(name), CLOSED_TIMEOUT_S):
             connected = self._connected_to(name)
@@ -653,4 +664,4 @@ class RealPerformer:
         for elsewhere in (one for one in (self._at_home, self._replication_performer, self._replica) if one):
             elsewhere.close()
         if not self._world.is_home:  # there they are replicated
-            self._world.ended_topics.delete(self._topics.values())
+            self._world.ended_topics.delete([*self._topics.values(), *self._cursors.holes.names])

@@ -58,6 +58,7 @@ REPORTED_SETTINGS = (
     "managedLedgerCursorPositionFlushSeconds",
     "managedLedgerDefaultMarkDeleteRateLimit",
     "managedLedgerMaxEntriesPerLedger",
+    "managedLedgerMaxUnackedRangesToPersist",
     "managedLedgerMaxUnackedRangesToPersistInMetadataStore",
     "maxMessageSize",
     "statsUpdateFrequencyInSecs",
@@ -150,6 +151,7 @@ class World:
         self.snapshots = snapshot_schedule(runtime)
         self.flush_interval_s = float(runtime.get("managedLedgerCursorPositionFlushSeconds", "60"))
         self.stored_ranges = int(runtime.get("managedLedgerMaxUnackedRangesToPersistInMetadataStore", "1000"))
+        self.persisted_ranges = int(runtime.get("managedLedgerMaxUnackedRangesToPersist", "10000"))
         self.max_message_bytes = int(runtime.get("maxMessageSize", "5242880"))
         self._read_retry_s = float(runtime.get("dispatcherReadFailureBackoffInitialTimeInMs", "15000")) / 1000
         self.stats_period_s = float(runtime.get("statsUpdateFrequencyInSecs", "60"))

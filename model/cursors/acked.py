@@ -115,6 +115,15 @@ def with_entries(state: Acked, log: TopicLog, positions: Iterable[Position]) -> 
     return _advanced(replace(state, words=merged), log, state.mark_delete)
 
 
+def without_entries(state: Acked, positions: Iterable[Position]) -> Acked:
+    """The state without these individual acks."""
+    words: dict[Word, int] = {}
+    for position in positions:
+        word, bit = _word(position)
+        words[word] = words.get(word, state.words[word]) & ~bit
+    return replace(state, words=state.words.put(words.items()))
+
+
 def _advanced(state: Acked, log: TopicLog, mark_delete: Position) -> Acked:
     """Mark-delete advances at least to here, and over the contiguous acknowledged entries after it."""
     changed: dict[Word, int] = {}

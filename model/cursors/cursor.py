@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from model.cursors import diagnosis
 from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to
 from model.cursors.bits import Bits
+from model.cursors.info import first_ranges
 from model.cursors.ledger import NO_LEDGER, CursorLedger, Interval
 from model.cursors.log import Place, TopicLog
 from model.cursors.row import Row
@@ -27,11 +28,13 @@ SLACK_MS = 2_000.0
 @dataclass(frozen=True, slots=True)
 class Persisting:
     """How often a cursor is persisted: at most every ``interval_ms`` (0: with every ack), and if dirty, within
-    ``flush_ms``. ``stored_ranges``: how many ranges the metadata store takes on an unload."""
+    ``flush_ms``. ``stored_ranges``: how many ranges the metadata store takes on an unload. ``persisted_ranges``: how
+    many are persisted at all."""
 
     interval_ms: float
     flush_ms: float
     stored_ranges: int = 1000
+    persisted_ranges: int = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,13 +217,15 @@ def crashed(cursor: Cursor, consumer: str) -> Cursor:
     return replace(cursor, grouped=grouped, stray=cursor.stray + acks, since=cursor.since | {"ACK-11"})
 
 
-@carries("ACK-10")
-def unloaded(cursor: Cursor, at: Interval) -> Cursor:
-    """The topic was unloaded gracefully, which persists the whole state."""
+@carries("ACK-10", "ACK-21")
+def unloaded(cursor: Cursor, at: Interval, persisted_ranges: int) -> Cursor:
+    """The topic was unloaded gracefully, which persists the whole state, up to so many ranges."""
+    possible, beyond = _within(cursor.possible, persisted_ranges)
     return replace(
         cursor,
-        past=Row.of(Moment(at, cursor.possible)),
-        since=cursor.since | {"ACK-10"} | _of_parts(cursor.possible),
+        possible=possible,
+        past=Row.of(Moment(at, possible)),
+        since=cursor.since | {"ACK-10"} | _of_parts(cursor.possible) | beyond,
         is_flushed=True,
         is_unloaded=True,
         was_opening=cursor.ledger.is_opening(at),
@@ -241,7 +246,7 @@ def flushed(cursor: Cursor, persisting: Persisting) -> Cursor:
     return replace(cursor, past=Row.of(*past), is_flushed=True)
 
 
-@carries("ACK-08", "ACK-09", "ACK-15", "ACK-16")
+@carries("ACK-08", "ACK-09", "ACK-15", "ACK-16", "ACK-21")
 def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
     """The broker was killed, so the state is one that was persisted.
 
@@ -251,7 +256,7 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
     """
     past = tuple(cursor.past)
     surely = _last(len(past), lambda n: past[n].is_confirmed or _is_persisted(past, n, at.invoked_ms, persisting))
-    states = frozenset(mixed(past[surely:]))
+    states, beyond = _within(frozenset(mixed(past[surely:])), persisting.persisted_ranges)
     bounded = {"ACK-08"} if surely or cursor.is_flushed else frozenset[str]()
     placed = {"ACK-16"} if past[surely].is_placing else frozenset[str]()
     return replace(
@@ -261,7 +266,7 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
         stray=cursor.unsure,
         grouped=Map(),
         ledger=NO_LEDGER,
-        since=cursor.since | {"ACK-09"} | bounded | placed | _of_parts(states),
+        since=cursor.since | {"ACK-09"} | bounded | placed | _of_parts(states) | beyond,
         is_unloaded=False,
     )
 
@@ -269,6 +274,12 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
 def _of_parts(states: Iterable[Acked]) -> frozenset[str]:
     """ACK-15 is exercised if parts of batches are acknowledged."""
     return frozenset({"ACK-15"}) if any(state.parts for state in states) else frozenset()
+
+
+def _within(states: frozenset[Acked], persisted_ranges: int) -> tuple[frozenset[Acked], frozenset[str]]:
+    """What may be persisted of these states with the rule that this exercises: the first ranges, and maybe more."""
+    cut_short = frozenset(one for state in states for one in first_ranges(state, persisted_ranges))
+    return (states | cut_short, frozenset({"ACK-21"})) if cut_short else (states, frozenset())
 
 
 def mixed(past: Sequence[Moment]) -> Iterator[Acked]:

@@ -9,6 +9,7 @@ from model.judgement import Broken
 FIRST = (
     "SERVE-11",
     "ACK-16",
+    "ACK-21",
     "ACK-09",
     "ACK-08",
     "ACK-10",

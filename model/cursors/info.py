@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from model.cursors.acked import Acked, with_entries
+from model.cursors.acked import Acked, with_entries, without_entries
 from model.cursors.bits import Bits
 from model.cursors.log import TopicLog
 from model.events import Range
@@ -39,6 +39,17 @@ def _ranges(positions: Iterable[Position]) -> Iterator[Range]:
     for _, row in groupby(numbered, key=lambda one: (one[1].ledger, one[1].entry - one[0])):
         run = [position for _, position in row]
         yield Range(Position(run[0].ledger, run[0].entry - 1), run[-1])
+
+
+def first_ranges(state: Acked, count: int) -> Iterator[Acked]:
+    """The states with the first ``count`` ranges, with one more, and so on; none if there are no more ranges."""
+    if sum(bits.bit_count() for _, bits in state.words.items()) <= count:
+        return
+    ranges = info_of(state).ranges
+    for number in range(count, len(ranges)):
+        end = ranges[number].after
+        later = [position for position in state.beyond() if position > end]
+        yield without_entries(state, later)
 
 
 @carries("ACK-07")

@@ -65,7 +65,7 @@ _RULES = {
     "starved": "CHUNK-08 CHUNK-09 CHUNK-14 KEY-13 KEY-16 SERVE-03 SERVE-08",
     "twice": "DEDUP-03 DEDUP-12 CHUNK-05 ACK-12",
     "out-of-order": "KEY-01 KEY-02 KEY-06 KEY-09",
-    "ack-lost": "CHUNK-07 ACK-08 ACK-10 ACK-11 ACK-15 SERVE-06",
+    "ack-lost": "CHUNK-07 ACK-08 ACK-10 ACK-11 ACK-15 ACK-21 SERVE-06",
     "no-answer": "SERVE-02 SERVE-09",
     "internal-error": "SERVE-01",
     "refused": "CHUNK-01",

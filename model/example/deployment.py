@@ -15,6 +15,7 @@ from model.chunking import tracker as chunking_tracker
 from model.cursors.ledger import Interval
 from model.deduplication import topic_observer
 from model.events import AnyOutcome, BookiesLeft, Done, TakenOver, Thawed
+from model.example import holes
 from model.example.state import Example, Judgement
 from model.judgement import Allowed, Broken
 from model.operations import (
@@ -54,6 +55,7 @@ def reloaded(
         chunking = chunking_tracker.unloaded(chunking, name, is_graceful=not (is_killed or is_frozen))
         if name in state.topics:
             state = state.with_topic(name, topic_observer.unloaded(state.topics[name]).state)
+    state = holes.reloaded(state, topics, is_killed=is_killed or is_frozen)
     return replace(state, applications=applications, consumption=consumption, chunking=chunking)
 
 

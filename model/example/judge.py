@@ -39,7 +39,7 @@ from model.events import (
     SnapshotRead,
     Stored,
 )
-from model.example import deployment, elsewhere, expiry, producers, readers, reads, replica
+from model.example import deployment, elsewhere, expiry, holes, producers, readers, reads, replica
 from model.example.remote import Remote
 from model.example.state import Example, Judgement
 from model.example.step import Step
@@ -48,6 +48,7 @@ from model.example.unexpected import judge as judge_unexpected
 from model.example.waits import in_time
 from model.expiry_operations import ExpiryRequest
 from model.failpoints import CUTS, RACES, WRITE_FAILURES, FailpointKind
+from model.hole_operations import HoleOperation
 from model.judgement import Allowed, Broken, in_turn
 from model.operations import (
     AnyOperation,
@@ -139,7 +140,9 @@ def judge_step(state: Example, step: Step) -> Judgement:
 def _only_looks(operation: AnyOperation, outcome: AnyOutcome) -> bool:
     """Whether the operation changed no subscription, and everything in flight was received."""
     has_arrived = isinstance(outcome, CursorRead) and any(one.messages for one in outcome.arrived)
-    is_look = isinstance(operation, ReceiveDue | ReadRequest | ReaderOperation | AwaitProducers | PolicyRequest)
+    is_look = isinstance(
+        operation, ReceiveDue | ReadRequest | ReaderOperation | HoleOperation | AwaitProducers | PolicyRequest
+    )
     return is_look or (isinstance(outcome, CursorRead) and not has_arrived)
 
 
@@ -181,6 +184,8 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
         if not isinstance(operation, SetPolicy):
             return set_or_read
         return set_or_read.then(lambda after: expiry.evicted(after, operation, outcome, at))
+    if isinstance(operation, HoleOperation):
+        return holes.judge(state, operation, outcome)
     if isinstance(operation, ReaderOperation):
         return readers.judge(state, operation, outcome)
     if isinstance(operation, ReadLog | ReceiveAll) and operation.cluster is not None:
@@ -237,6 +242,7 @@ def _on_topics(state: Example, operation: OnTopics, outcome: AnyOutcome, at: Int
             applications = applications_tracker.unloaded(state.applications, topic)
             consumption = subscriptions.unloaded(state.consumption, [topic], at, classic=classic)
             state = replace(state, applications=applications, consumption=consumption)
+            state = holes.reloaded(state, [topic], is_killed=False)
             if topic in state.chunking.topics:
                 return Allowed(replace(state, chunking=chunking_tracker.unloaded(state.chunking, topic)))
             return _on_topic(state, topic, topic_observer.unloaded(state.topics[topic]))
@@ -316,7 +322,7 @@ def _with_topic(state: Example, operation: CreateTopic, outcome: Created, view: 
         operation.topic,
         partitions=operation.partitions,
         room=outcome.ledger_room,
-        persisting=Persisting(interval_ms, 1000 * outcome.flush_s, outcome.stored_ranges),
+        persisting=Persisting(interval_ms, 1000 * outcome.flush_s, outcome.stored_ranges, outcome.persisted_ranges),
         is_trimmed=operation.is_trimmed,
         limits=_limits_of(operation, outcome),
         drains=outcome.has_draining_hashes,

@@ -13,6 +13,7 @@ from model.events import Answer, Duplicate, Stored
 from model.example.remote import NOTHING, Remote
 from model.example.step import Step
 from model.failpoints import AnyFailpoint, FailpointKind
+from model.holes import Holes
 from model.judgement import Allowed, Broken
 from model.readers import Reader
 from model.replication.tracked import Replication
@@ -46,7 +47,7 @@ class Example:
     that, because the log has one order. ``severed``: topics on which a failpoint cuts the connections of producers,
     until a later write is confirmed. ``is_disturbed``: the network may have faults. ``remote``: what producers at
     another cluster published to each topic. ``ttls``: by topic, the TTL of each level where one is set, in seconds.
-    ``past``: the step that led here.
+    ``holes``: by topic, what is beside it. ``past``: the step that led here.
     """
 
     known: frozenset[str] = frozenset()
@@ -64,6 +65,7 @@ class Example:
     remote: Mapping[str, Remote] = field(default_factory=dict)
     ttls: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     readers: Mapping[str, Reader] = field(default_factory=dict)
+    holes: Mapping[str, Holes] = field(default_factory=dict)
     past: Past | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -127,6 +129,9 @@ class Example:
 
     def with_reader(self, name: str, reader: Reader) -> Example:
         return replace(self, readers={**self.readers, name: reader})
+
+    def with_holes(self, topic: str, holes: Holes) -> Example:
+        return replace(self, holes={**self.holes, topic: holes})
 
     def with_topic(self, name: str, view: TopicView) -> Example:
         return replace(self, topics={**self.topics, name: view})

@@ -148,4 +148,11 @@ STATEMENTS = (
         (Decided.WIRE,),
         "Reading and writing in Pulsar",
     ),
+    Rule(
+        "ACK-21",
+        "003",
+        "Large spans: with hundreds of thousands of unacknowledged ranges the acks that were to be persisted are recovered, whichever persisted form the release uses; past its limit nothing is acknowledged that nobody acknowledged.",
+        (Decided.FAULT,),
+        "What users do every day",
+    ),
 )

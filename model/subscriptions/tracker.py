@@ -102,7 +102,8 @@ def unloaded(state: Consumption, topics: Collection[str], at: Interval, *, class
             state = state.with_topic(topic, replace(tracked, drains=not classic))
     for subscription, one in list(state.cursors.items()):
         if subscription.topic in topics:
-            state = _recovered(state, subscription, cursor.unloaded(one, at))
+            ranges = state.topics[subscription.topic].persisting.persisted_ranges
+            state = _recovered(state, subscription, cursor.unloaded(one, at, ranges))
     return state
 
 

@@ -11,6 +11,7 @@ from typing import ClassVar, Final, Literal, assert_never, get_args
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
+from model.hole_operations import ReceiveHoles
 from model.operations import Kill
 from model.subscription_operations import (
     Acknowledge,
@@ -30,6 +31,7 @@ from model.vocabulary import PERSISTED_PER_S, Persistence, Start, SubscriptionTy
 from stateful.crashes import CRASHES, IN_PLACE, Crash
 from stateful.cursors.base import OnSubscriptions
 from stateful.cursors.beginnings import Ending
+from stateful.cursors.holes import HOLES_BEFORE_KILLS, Holed
 from stateful.cursors.machines import NTH
 from stateful.delays import DELAYS, Delays
 
@@ -82,6 +84,7 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         start=st.sampled_from(["latest", "latest", "earliest"]),
         ending=st.sampled_from([*get_args(Ending), None, None, None]),
         is_made_anew=st.booleans(),
+        holed=st.none() | HOLES_BEFORE_KILLS,
         crash=CRASHES,
     )
     def live_and_die(
@@ -98,6 +101,7 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         start: Start,
         ending: Ending | None,
         is_made_anew: bool,
+        holed: Holed | None,
         crash: int,
     ) -> None:
         """Consumers ack, and cursors move; then the broker is killed, at once or when this must be persisted.
@@ -128,12 +132,17 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
                 self.do(Acknowledge(consumer=consumer.name, nth=later))
         if placing is not None and is_placed_last:
             self.place(placing, number, placed)
+        holes = [] if holed is None else [holed(topic) for topic in self.topics]
+        for made in holes:
+            self.do(made)
         self.do(self.crashes[crash % len(self.crashes)])
         self.plan.drop_wire()
         for topic in self.topics:
             self.produce_again(topic)
         for topic, subscription in self.everywhere():
             self.do(ReadCursor(topic=topic, subscription=subscription))
+        for made in holes:
+            self.do(ReceiveHoles(made.topic))
 
     def end_subscriptions(self, how: Ending, start: Start | None) -> None:
         """The last subscription of every topic is deleted, and created again if there is a start position."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from model.expiry_operations import SetTtl
+from model.hole_operations import ReceiveHoles
 from model.operations import CreateTopic, Terminate, Unload
 from model.reader_operations import CloseReader, HasMessageAvailable, ReadNext
 from model.subscription_operations import (
@@ -35,6 +36,7 @@ from stateful.cursors.ages import AGES, Ages
 from stateful.cursors.base import COUNTS, INDEXES, KINDS, STARTS, TOPIC
 from stateful.cursors.beginnings import RecreatedOnPartitions, RecreatedSubscriptions
 from stateful.cursors.expiry import EXPIRING, Expiring
+from stateful.cursors.holes import HOLES, Holed
 from stateful.cursors.readers import AT_BEGINNING, OPENINGS, READINGS, Opening, Reading
 from stateful.delays import DELAYS, Delays
 from stateful.service.producers import STEPS, Contending
@@ -293,6 +295,15 @@ class AcknowledgmentMachine(RecreatedSubscriptions):
             self.readers.remove(name)
         elif not isinstance(operation, ReadNext):
             self.do(ReadNext(name, count))
+
+    @rule(holed=st.lists(HOLES, min_size=1, max_size=2), moves=st.sampled_from([True, True, True, False]))
+    def make_holes(self, holed: list[Holed], moves: bool) -> None:
+        """Many messages beside the topic are acknowledged with holes between them, before an unload."""
+        for how in holed:
+            self.do(how(TOPIC))
+        if moves:
+            self.move()
+        self.do(ReceiveHoles(TOPIC))
 
     @rule(index=INDEXES, first=NTH, nth=NTH)
     def acknowledge_and_move(self, index: int, first: tuple[int, ...], nth: tuple[int, ...]) -> None:

@@ -113,7 +113,7 @@ UNSHOWN = {
     *("DEDUP-11a", "DEDUP-16", "DEDUP-17", "DEDUP-18", "DEDUP-19"),
     *("REPL-16", "REPL-19", "REPL-20", "REPL-21"),
     *("CHUNK-10", "CHUNK-14"),
-    *("ACK-17", "ACK-18", "ACK-19", "ACK-20"),
+    *("ACK-17", "ACK-18", "ACK-19", "ACK-20", "ACK-21"),
     *("KEY-12", "KEY-15", "KEY-16", "KEY-17"),
 }
 """The rules that no exploration shows: about when a snapshot is due, consumers of deduplicated topics, a producer's

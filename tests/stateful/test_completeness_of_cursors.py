@@ -83,6 +83,8 @@ FOUND = {
     "expires_one_at_a_time": (ACKNOWLEDGMENT, OF_ACKS | {"ACK-17"}),
     "reader_skips_one": (ACKNOWLEDGMENT, {"ACK-20"}),
     "reader_repeats_one": (ACKNOWLEDGMENT, {"ACK-20"}),
+    "many_ranges_lose_last": (ACKNOWLEDGMENT, {"ACK-21"}),
+    "many_ranges_are_joined": (ACKNOWLEDGMENT, {"ACK-21"}),
     "name_in_use_refused": (KEYS_CLAIMED, {"KEY-17"}),
     "delayed_lost": (ACKNOWLEDGMENT, OF_ACKS),
     "delayed_forgotten": (ACKNOWLEDGMENT, OF_ACKS),

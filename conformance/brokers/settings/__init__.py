@@ -81,6 +81,7 @@ MACHINES: Mapping[str, Setting] = {
     "brokerDeduplicationMaxNumberOfProducers": Setting("6", "a snapshot is full with few producers"),
     "brokerDeduplicationSnapshotIntervalSeconds": Setting("1", "a snapshot is due after a second"),
     "managedLedgerCursorPositionFlushSeconds": Setting("2", "dirty cursors are flushed while an example waits"),
+    "managedLedgerMaxUnackedRangesToPersist": Setting("20", "a cursor has more ranges than are persisted"),
     "messageExpiryCheckIntervalInMinutes": Setting("1", "messages older than a TTL expire within a minute"),
     "journalSyncData": Setting("true", "what is confirmed is synced, and survives a power failure"),
     "flushInterval": Setting("500", "checkpoints of the bookie, after which it needs less of its journal, are often"),

@@ -77,6 +77,7 @@ SWARM: Final[tuple[Varied, ...]] = (
     Varied("managedLedgerReadEntriesCallbackInline", SWITCH, "which thread completes a read"),
     Varied("managedLedgerReadAheadEnabled", SWITCH, "whether entries are read before they are asked for"),
     Varied("managedLedgerAddEntryHandoverMaxBatchItems", ("1", "1024"), "how many writes are handed over at once"),
+    Varied("managedLedgerMaxUnackedRangesToPersist", ("2", "8", "10000"), "how many ranges are persisted at all"),
 )
 
 

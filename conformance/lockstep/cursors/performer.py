@@ -1,7 +1,6 @@
 """Carries out the operations of document 003 on a real broker: consumers, acks, cursors.
 
-It returns outcomes and judges nothing. Shortening leaves operations out of a history, so an operation may name a
-consumer or message that does not exist; it is then skipped with the reason.
+It judges nothing. An operation may name a consumer or message that shortening left out: it is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from conformance.lockstep.cursors.administrators import Administrators
 from conformance.lockstep.cursors.backoff import LATEST_S, fail_often
 from conformance.lockstep.cursors.consumers import Member, WireMember, chosen, part_of
 from conformance.lockstep.cursors.expiry import Expiry
+from conformance.lockstep.cursors.holes import HoleTopics
 from conformance.lockstep.cursors.key_shared import KeyShares
 from conformance.lockstep.cursors.members import Members, receive
 from conformance.lockstep.cursors.official import OfficialMember, lacking_at
@@ -101,6 +101,7 @@ class Cursors:
         self._persisted = PersistedStates(world.admin, flush_interval_s=world.flush_interval_s)
         self.readers = Readers(world, self._topics, self._members, positions)
         self._administrators = Administrators(world, self._members, self._persisted, self.keys, positions)
+        self.holes = HoleTopics(world, self._topics, self._persisted)
         self.expiry = Expiry(world, self._topics, self._members, self._persisted, self.keys)
 
     def add_partitioned(self, name: str, topic: str, partitions: tuple[str, ...]) -> None:

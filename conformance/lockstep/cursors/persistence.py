@@ -53,6 +53,10 @@ class PersistedStates:
         """Set how often per second the cursors of a topic may be persisted; without a limit, with every change."""
         self._persisted_per_s[topic] = persisted_per_s
 
+    def limit(self, topic: str) -> float | None:
+        """How often per second the cursors of a topic may be persisted, as far as that was set."""
+        return self._persisted_per_s.get(topic)
+
     def bound_s(self, topic: str) -> float:
         """How long a cursor may stay dirty: until the first flush that the rate limiter allows."""
         rate = self._persisted_per_s.get(topic)

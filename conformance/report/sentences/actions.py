@@ -12,6 +12,7 @@ from typing import assert_never
 from conformance.report.sentences import (
     deployment,
     expiry,
+    holes,
     key_shared,
     network,
     policies,
@@ -27,6 +28,7 @@ from model.administrator_operations import AdministratorRequest
 from model.cluster_operations import HOME, ReplicationOperation
 from model.expiry_operations import ExpiryRequest
 from model.failpoints import FAILPOINTS
+from model.hole_operations import HoleOperation
 from model.operations import (
     AnyOperation,
     ClearFailpoints,
@@ -96,6 +98,8 @@ def actor_and_action(operation: AnyOperation, participants: Participants) -> tup
         return SUITE, "the suite", producers.action(operation)
     if isinstance(operation, ExpiryRequest):
         return SUITE, "the suite", expiry.action(operation)
+    if isinstance(operation, HoleOperation):
+        return SUITE, "the suite", holes.action(operation)
     if isinstance(operation, PolicyRequest):
         return SUITE, "the suite", policies.action(operation)
     if isinstance(operation, ReaderOperation):

@@ -14,6 +14,7 @@ from conformance.report.sentences import (
     chunking,
     deployment,
     expiry,
+    holes,
     key_shared,
     policies,
     producers,
@@ -66,6 +67,7 @@ from model.events import (
     Unknown,
 )
 from model.expiry_operations import ExpiryAnswer
+from model.hole_operations import HoleOutcome
 from model.operations import AnyOperation, Send
 from model.policy_operations import PolicyAnswer
 from model.producer_operations import ProducerAnswer
@@ -157,7 +159,7 @@ def _outcome(outcome: AnyOutcome) -> str:
     return _plain(outcome)
 
 
-def _answer(outcome: ReadAnswer | ProducerAnswer | ExpiryAnswer | PolicyAnswer | ReaderOutcome) -> str:
+def _answer(outcome: ReadAnswer | ProducerAnswer | ExpiryAnswer | PolicyAnswer | HoleOutcome | ReaderOutcome) -> str:
     """An outcome whose words are found by its type."""
     if isinstance(outcome, ReadAnswer):
         return reads.outcome_in_words(outcome)
@@ -167,6 +169,8 @@ def _answer(outcome: ReadAnswer | ProducerAnswer | ExpiryAnswer | PolicyAnswer |
         return expiry.outcome_in_words(outcome)
     if isinstance(outcome, PolicyAnswer):
         return policies.outcome_in_words(outcome)
+    if isinstance(outcome, HoleOutcome):
+        return holes.outcome_in_words(outcome)
     return readers.outcome_in_words(outcome)
 
 
@@ -180,7 +184,7 @@ def _plain(outcome: AnyOutcome) -> str:
         return key_shared.outcome_in_words(outcome)
     if isinstance(outcome, CursorOutcome):
         return outcome_in_words(outcome)
-    if isinstance(outcome, ReadAnswer | ProducerAnswer | ExpiryAnswer | PolicyAnswer | ReaderOutcome):
+    if isinstance(outcome, ReadAnswer | ProducerAnswer | ExpiryAnswer | PolicyAnswer | HoleOutcome | ReaderOutcome):
         return _answer(outcome)
     if isinstance(outcome, StillConnected | BothAnswered):
         return _of_administrators(outcome)

@@ -79,6 +79,7 @@ from tests.lockstep.simulated.consumers import (
 )
 from tests.lockstep.simulated.dispatch import Dispatcher
 from tests.lockstep.simulated.expiry import SimulatedExpiry
+from tests.lockstep.simulated.holes import SimulatedHoles
 from tests.lockstep.simulated.key_shared import Fires, never
 from tests.lockstep.simulated.key_shares import SimulatedKeyShares
 from tests.lockstep.simulated.network import NOTHING_RECEIVED, SimulatedNetwork
@@ -128,6 +129,7 @@ class SimulatedCursors:
         self.expiry = SimulatedExpiry(
             chance, clock, variant, self._subscriptions, self._dispatcher.released, self.readers
         )
+        self.holes = SimulatedHoles(variant)
         self._administrators = SimulatedAdministrators(chance, variant, self._subscriptions, self._by_administrator)
         self._network = SimulatedNetwork(
             chance,
@@ -203,6 +205,7 @@ class SimulatedCursors:
 
     def moved(self, topics: Sequence[str], *, killed: bool = False) -> None:
         """Topics were unloaded gracefully, or, with ``killed``, lost with their broker, and loaded again."""
+        self.holes.reload(topics, is_killed=killed)
         self.readers.reconnect(topics)
         for topic in topics:
             if topic in self._logs:

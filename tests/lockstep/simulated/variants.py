@@ -45,6 +45,10 @@ class SimulatedVariant(CursorVariant, frozen=True, kw_only=True):
     """Expiry by time includes the entry after the last older one."""
     expires_one_at_a_time: bool = False
     """Expiry by time expires the first older entry only."""
+    many_ranges_lose_last: bool = False
+    """If many ranges are persisted, the last one is lost."""
+    many_ranges_are_joined: bool = False
+    """If many ranges are persisted, the last two are joined: what is between them counts as acknowledged."""
     reader_skips_one: bool = False
     reader_repeats_one: bool = False
     key_shared_policies_mixed: bool = False

@@ -45,6 +45,7 @@ from model.events import (
     Unknown,
 )
 from model.expiry_operations import ExpiryRequest
+from model.hole_operations import HoleOperation
 from model.key_shared.variants import DOCUMENT as KEYS_AS_DOCUMENTED
 from model.key_shared.variants import KeysVariant
 from model.log import Position
@@ -217,7 +218,7 @@ class SimulatedPerformer:
     def _perform(self, operation: AnyOperation) -> Performed:
         if isinstance(operation, ReadRequest):
             return Performed(self._read(operation), self._collect(list(self._sessions)))
-        if isinstance(operation, ExpiryRequest | PolicyRequest | ReaderOperation):
+        if isinstance(operation, ExpiryRequest | PolicyRequest | ReaderOperation | HoleOperation):
             return Performed(self._requested(operation), self._collect(list(self._sessions)))
         if isinstance(operation, ApplicationOperation):
             return Performed(Skipped("there are no applications here"))
@@ -316,11 +317,13 @@ class SimulatedPerformer:
                 return Refused("NotAllowedError" if isinstance(operation, Subscribe) else "409", "too many")
         return None
 
-    def _requested(self, operation: ExpiryRequest | PolicyRequest | ReaderOperation) -> AnyOutcome:
+    def _requested(self, operation: ExpiryRequest | PolicyRequest | ReaderOperation | HoleOperation) -> AnyOutcome:
         if operation.topic is not None and operation.topic not in self._cursors.topics:
             return Skipped("there is no such topic")
         if isinstance(operation, PolicyRequest):
             return self._limits.perform(operation)
+        if isinstance(operation, HoleOperation):
+            return self._cursors.holes.perform(operation)
         for name in self._cursors.topics:  # what was collected just now
             self._cursors.learn(name, self.broker.topic(name).log, self.broker.topic(name).ledgers)
         if isinstance(operation, ReaderOperation):
