@@ -191,7 +191,8 @@ POLICIES = {field.name: PoliciesVariant(**{field.name: True}) for field in datac
 
 @pytest.mark.parametrize("variant", POLICIES.values(), ids=POLICIES.keys())
 def test_a_policy_that_is_not_in_force_is_found(variant: PoliciesVariant) -> None:
-    violation = found_in(SERVICE, partial(SimulatedPerformer, policies=variant), rounds=12)
+    machine = next(one for one in MACHINES if one.name == "policies")
+    violation = found_in(machine, partial(SimulatedPerformer, policies=variant), rounds=12)
     assert violation.rule == "SERVE-10", violation.because
 
 
