@@ -28,7 +28,7 @@ FailpointKind = Literal[
 ]
 """The failpoints that a history can set."""
 
-AnyFailpoint = FailpointKind | Literal["crash-before-confirmation"]
+AnyFailpoint = FailpointKind | Literal["crash-before-confirmation", "producers-purged"]
 
 
 class Failpoint(Struct, frozen=True, kw_only=True):
@@ -80,6 +80,10 @@ FAILPOINTS: Final[Mapping[AnyFailpoint, Failpoint]] = {
     "crash-before-confirmation": Failpoint(
         statement="an entry is stored, and the broker crashes before it sends the receipt",
         details="As by SIGKILL, with the last of so many entries. Its marks are gone with the process.",
+    ),
+    "producers-purged": Failpoint(
+        statement="minutes pass at once for deduplication, which then purges inactive producers",
+        details="Deduplication of the topic takes the time to be so much later. It purges when internal stats are read next.",
     ),
     "confirmation-lost": Failpoint(
         statement="an entry is stored, but its receipt is lost with the connection",

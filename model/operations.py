@@ -20,7 +20,7 @@ from model.expiry_operations import ExpiryRequest
 from model.failpoints import FailpointKind
 from model.hole_operations import HoleOperation
 from model.policy_operations import PolicyRequest
-from model.producer_operations import AwaitProducers
+from model.producer_operations import AwaitProducers, PurgeProducers
 from model.read_operations import ReadRequest
 from model.reader_operations import ReaderOperation
 from model.subscription_operations import KeyOperation, SubscriptionOperation
@@ -558,6 +558,7 @@ OnTopics = (
     | CloseProducer
     | CrashProducer
     | AwaitProducers
+    | PurgeProducers
     | Send
     | SetDeduplication
     | Unload

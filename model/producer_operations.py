@@ -1,4 +1,5 @@
-"""Operations on the producers of a topic that contend for it, with their outcomes; as in :mod:`model.operations`."""
+"""Operations on the producers of a topic, which contend for it or are inactive, with their outcomes; as in
+:mod:`model.operations`."""
 
 from __future__ import annotations
 
@@ -19,6 +20,19 @@ class AwaitProducers(Operation, frozen=True):
     is_look: ClassVar = True
 
     topic: str
+
+
+class PurgeProducers(Operation, frozen=True):
+    """So many minutes pass for deduplication of a topic; then its broker looks for inactive producers. ProducersPurged.
+
+    Producers that are connected are active meanwhile.
+    """
+
+    request: ClassVar = "purge"
+    may_be_cause: ClassVar = True
+
+    topic: str
+    minutes: int
 
 
 class Queued(Outcome, frozen=True):
@@ -43,5 +57,11 @@ class ProducersRead(Outcome, frozen=True, omit_defaults=True):
     waited_ms: float = 0.0
 
 
-ProducerAnswer = Queued | ProducersRead
+class ProducersPurged(Outcome, frozen=True):
+    """The broker has forgotten the producers that were inactive for longer than ``timeout_min``, by its setting."""
+
+    timeout_min: int
+
+
+ProducerAnswer = Queued | ProducersRead | ProducersPurged
 """Every outcome that only these have."""

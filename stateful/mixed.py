@@ -58,6 +58,7 @@ from stateful.cursors.network import (
     AcknowledgmentNetworkMachine,
     KeysNetworkMachine,
 )
+from stateful.deduplication.inactivity import InactivityMachine
 from stateful.deduplication.machines import SWITCHES, DeduplicationMachine, FailuresMachine, OnTopics
 from stateful.deduplication.network import NetworkMachine
 from stateful.deduplication.plan import DeduplicationPlan, Pick, PlannedSession
@@ -77,6 +78,7 @@ PRODUCING: Final[tuple[type[OnTopics], ...]] = (
     DeduplicationMachine,
     DeduplicationMachine,
     FailuresMachine,
+    InactivityMachine,
     NetworkMachine,
 )
 CONSUMING: Final[tuple[type[OnSubscriptions], ...]] = (

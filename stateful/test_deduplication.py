@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from conformance.engine.machines import machines
+from stateful.deduplication.inactivity import InactivityMachine
 from stateful.deduplication.machines import DeduplicationMachine, FailuresMachine, KillsMachine, SettingsMachine
 from stateful.deduplication.network import NetworkMachine
 from stateful.machine_tests import exploring
@@ -12,6 +13,7 @@ MACHINES = machines(
         "deduplication-settings": SettingsMachine,
         "deduplication": DeduplicationMachine,
         "deduplication-failures": FailuresMachine,
+        "deduplication-inactivity": InactivityMachine,
         "deduplication-network": NetworkMachine,
         "deduplication-kills": KillsMachine,
     }

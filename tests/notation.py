@@ -93,6 +93,7 @@ from model.operations import (
     ThawOwners,
     Unload,
 )
+from model.producer_operations import ProducersPurged, PurgeProducers
 from model.subscription_operations import Receive, Skip, Subscribe
 from model.vocabulary import ChunkNumber, Client, Entry, Message, Quorum, SubscriptionType
 from tests.verdicts import Happened
@@ -104,6 +105,7 @@ SWITCHES: dict[str, Switch] = {"on": "own-namespace-on", "off": "own-namespace-o
 CHUNKS = 3
 MANY = 100
 DELAY_TICK_MS = 10.0
+INACTIVITY_TIMEOUT_MIN = 360
 _ENTRY = re.compile(
     r"(?P<ids>\d+(?:-\d+|(?:\+\d+)*?))(?:\+(?P<delay>\d+)ms)?(?P<uuid>[a-z])?(?P<chunk>\d)?(?P<answer>[@=].+)?"
 )
@@ -167,6 +169,8 @@ def _of_topic(verb: str, how: str | None = None) -> tuple[AnyOperation, AnyOutco
             return SetFailpoint(TOPIC, "snapshot-write-fails"), Done()
         case "cleared":
             return ClearFailpoints(), Cleared(())
+        case "purges":
+            return PurgeProducers(TOPIC, int(how or 0)), ProducersPurged(INACTIVITY_TIMEOUT_MIN)
         case _:
             is_on = verb.endswith("on")
             tick_ms = None if how == "at-once" else DELAY_TICK_MS

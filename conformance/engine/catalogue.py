@@ -104,6 +104,14 @@ DESCRIPTIONS: tuple[Description, ...] = (
         steps=10,
     ),
     Description(
+        name="deduplication-inactivity",
+        summary="Has hours pass for producers that come and go, and has the broker purge inactive ones.",
+        decides=("DEDUP-03", "DEDUP-09", "DEDUP-12", "DEDUP-20"),
+        needs=frozenset({Capability.DEFECTS}),
+        share=2.0,
+        steps=10,
+    ),
+    Description(
         name="deduplication-network",
         summary="Cuts connections of producers, with and without an unload; they resend everything. Wire client only.",
         decides=("DEDUP-02", "DEDUP-03", "DEDUP-08", "DEDUP-09", "DEDUP-12", "DEDUP-19"),

@@ -107,6 +107,20 @@ def armed(address: AgentAddress, fault: FailpointOnTopic) -> Iterator[ArmedFailp
         with_fault.disarm()
 
 
+def pass_minutes(address: AgentAddress, topic: str, minutes: int) -> None:
+    """From now on it is so many minutes later for deduplication of a topic, until :func:`forget_minutes` or the end of
+    the broker's process."""
+    agent = Agent(address)
+    _install(agent, "producers-purged")
+    key = _minutes(topic)
+    agent.set_properties({key: str(int(agent.properties().get(key, "0")) + minutes)})
+
+
+def forget_minutes(address: AgentAddress, topic: str) -> None:
+    """Undo :func:`pass_minutes`, where the broker has no use for the topic any more."""
+    Agent(address).set_properties({_minutes(topic): ""})
+
+
 def install_all(address: AgentAddress) -> None:
     """Load the rules of all failpoints into the broker's process, so that several processes can arm them at once."""
     agent = Agent(address)
@@ -129,11 +143,20 @@ def _marks(agent: Agent, token: str) -> dict[str, str]:
 
 def _key(fault: FailpointOnTopic) -> str:
     """The property that a failpoint's rules look up: its name, and that of the topic's managed ledger."""
-    place = fault.topic.removeprefix("persistent://")
+    return f"conformance.{fault.name}:{_ledger(fault.topic)}"
+
+
+def _minutes(topic: str) -> str:
+    return f"conformance.minutes-passed:{_ledger(topic)}"
+
+
+def _ledger(topic: str) -> str:
+    """The name of a topic's managed ledger."""
+    place = topic.removeprefix("persistent://")
     if place.count("/") != 2:
-        raise ValueError(f"not a full topic name (persistent://tenant/namespace/topic): {fault.topic}")
+        raise ValueError(f"not a full topic name (persistent://tenant/namespace/topic): {topic}")
     tenant, namespace, local = place.split("/")
-    return f"conformance.{fault.name}:{tenant}/{namespace}/persistent/{_encoded(local)}"
+    return f"{tenant}/{namespace}/persistent/{_encoded(local)}"
 
 
 def _encoded(local_name: str) -> str:

@@ -53,6 +53,7 @@ from model.operations import (
     Trim,
     Unload,
 )
+from model.producer_operations import PurgeProducers
 from model.subscription_operations import (
     AckById,
     Acknowledge,
@@ -289,10 +290,10 @@ class _Example:
             case Seek(consumer=consumer) if consumer in self.consumers:
                 asked = self.consumers[consumer]
                 yield self._position_event(Kind.SEEK, asked.topic, asked.subscription, _set_to(step), when, outcome)
-            case SetDeduplication(topic=topic):
+            case SetDeduplication(topic=topic) | PurgeProducers(topic=topic):
                 yield self._event(
                     Kind.TOPIC, topic, when, deduplication=False
-                )  # a topic is not judged while deduplication is switched
+                )  # a topic is not judged once deduplication is switched, or may forget producers
             case Trim(topic=topic):
                 self.trimmed.add(topic)
             case Unload(topic=topic):

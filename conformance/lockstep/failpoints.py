@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 
 from conformance.brokers.interface import AgentAddress
-from conformance.faults.failpoints import ArmedFailpoint, FailpointOnTopic, arm
+from conformance.faults.failpoints import (
+    ArmedFailpoint,
+    FailpointOnTopic,
+    arm,
+    armed,
+    forget_minutes,
+    pass_minutes,
+)
 from model.failpoints import FailpointKind
 
 
@@ -17,6 +25,7 @@ class Failpoints:
         """``load_agents`` loads the agents into the brokers' processes and returns their addresses."""
         self._load_agents = load_agents
         self._armed: list[tuple[str, FailpointKind, tuple[ArmedFailpoint, ...]]] = []
+        self._later: set[str] = set()
 
     @property
     def are_armed(self) -> bool:
@@ -46,6 +55,30 @@ class Failpoints:
         time.sleep(max(slow_ms, default=0) / 1000)
         self._armed.clear()
         return fired
+
+    def purge(self, topic: str, minutes: int, look: Callable[[], object]) -> bool:
+        """So many minutes pass for deduplication of a topic, which then purges inactive producers; whether it did.
+
+        ``look`` reads the topic's internal stats.
+        """
+        agents = tuple(self._load_agents())
+        self._later.add(topic)
+        with ExitStack() as stack:
+            purges = []
+            for agent in agents:
+                pass_minutes(agent, topic, minutes)
+                purges.append(stack.enter_context(armed(agent, FailpointOnTopic("producers-purged", topic))))
+            look()
+            return any(one.fired() for one in purges)
+
+    def end(self) -> None:
+        """Disarm everything at the end of an example, whose topics nobody uses again."""
+        self.clear()
+        agents = tuple(self._load_agents()) if self._later else ()
+        for topic in self._later:
+            for agent in agents:
+                forget_minutes(agent, topic)
+        self._later.clear()
 
     def forget(self) -> None:
         """Drop all failpoints: a new broker process has none."""

@@ -99,7 +99,7 @@ from model.operations import (
     UseProxy,
 )
 from model.policy_operations import PolicyRequest
-from model.producer_operations import AwaitProducers, Queued
+from model.producer_operations import AwaitProducers, ProducersPurged, PurgeProducers, Queued
 from model.read_operations import ReadRequest
 from model.reader_operations import ReaderOperation
 from model.service.policies import PRODUCERS_LIMIT
@@ -254,6 +254,8 @@ class RealPerformer:
                 return self._read_log(topic)
             case AwaitProducers(topic):
                 return self._await_producers(topic)
+            case PurgeProducers():
+                return self._purge_producers(operation)
             case ReadChunkRate():
                 return Performed(Skipped("there is no such chunked topic"))
             case _:
@@ -621,6 +623,18 @@ class RealPerformer:
         fired = self._world.failpoints.clear()
         return Performed(Cleared(tuple(Fired(names[topic], kind, times) for topic, kind, times in fired)), late)
 
+    def _purge_producers(self, operation: PurgeProducers) -> Performed:
+        name = self._topics.get(operation.topic)
+        if name is None:
+            return Performed(Skipped("there is no such topic"))
+        if self._world.failpoints is None:
+            return Performed(Skipped("this broker has no agent"))
+        late = self._collect(self._sessions_on(name))
+        look = partial(self._world.admin.internal_stats, name)
+        if not self._world.failpoints.purge(name, operation.minutes, look):
+            return Performed(Skipped("no broker has the topic"), late)
+        return Performed(ProducersPurged(self._world.traits.inactivity_timeout_min), late)
+
     # ------------------------------------------------------------------------------------------------------- reading
 
     def _read_snapshot(self, topic: str, *, due: bool) -> Performed:
@@ -651,7 +665,7 @@ class RealPerformer:
     def close(self) -> None:
         """End all sessions, disarm all failpoints, and have the topics deleted."""
         if self._world.failpoints is not None:
-            self._world.failpoints.clear()
+            self._world.failpoints.end()
         self._owners.close()
         for live in self._sessions.values():
             live.crash()

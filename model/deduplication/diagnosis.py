@@ -23,13 +23,15 @@ class Background:
     """Earlier events of the topic that may explain a violation.
 
     ``others``: the highest id of another producer here, or of this one on another topic. ``lost``: the highest id of
-    this producer whose write may have failed. ``snapshot_failed``: a snapshot's write failed.
+    this producer whose write may have failed. ``snapshot_failed``: a snapshot's write failed. ``is_kept``: the broker
+    purged inactive producers, of which this is none.
     """
 
     enabled: bool = True
     others: int = NONE
     lost: int = NONE
     snapshot_failed: bool = False
+    is_kept: bool = False
 
 
 def for_answer(states: ProducerStates, entry: Entry, answer: Answer, background: Background) -> Broken:
@@ -61,6 +63,8 @@ def _for_chunk(state: ProducerState, entry: Entry, answer: Answer) -> Broken:
 def _for_stored(state: ProducerState, entry: Entry, what: str, background: Background) -> Broken:
     highest = f"{state.written} was stored before" if state.written != NONE else "no highest id was stored before"
     if entry.highest <= state.written:
+        if background.is_kept:
+            return Broken("DEDUP-20", f"{what} after inactive producers were purged, although {highest}")
         if state.is_recovered:
             return Broken("DEDUP-12", f"{what} after the topic was reloaded, although {highest}")
         if background.snapshot_failed:
@@ -113,6 +117,8 @@ def for_opening(states: ProducerStates, last_sequence_id: int, background: Backg
     what = f"the reopened producer got last sequence id {last_sequence_id}, but the highest stored id is {possible}"
     if background.others == last_sequence_id and all(state.written < last_sequence_id for state in states):
         return Broken("DEDUP-07", f"{what}; {last_sequence_id} is stored for another producer or topic")
+    if background.is_kept and last_sequence_id < state.written:
+        return Broken("DEDUP-20", f"{what}; inactive producers were purged before, of which it is none")
     if state.is_recovered:
         return Broken("DEDUP-12", f"{what}; the topic was reloaded just before")
     if last_sequence_id < state.written <= state.persisted and state.entries[-1].position is None:
@@ -124,12 +130,17 @@ def for_opening(states: ProducerStates, last_sequence_id: int, background: Backg
     return Broken("DEDUP-09", what)
 
 
-def for_snapshot(states: ProducerStates, what: str, highest: int, position: Position) -> Broken:
+def for_snapshot(
+    states: ProducerStates, what: str, highest: int, position: Position, *, is_kept: bool = False
+) -> Broken:
     """The rule that a snapshot breaks: its ids are neither too low nor unpersisted."""
     top = max(state.written for state in states)
     if highest > top:
         return Broken("DEDUP-10", f"{what}, of which only ids up to {top} were persisted")
     up_to = min(observer.written_up_to(state, position) for state in states)
+    if is_kept and highest == NONE:
+        because = f"{what}, whose id {up_to} is stored before that position, after inactive producers were purged"
+        return Broken("DEDUP-20", because)
     return Broken("DEDUP-10", f"{what}, whose id {up_to} is stored before that position")
 
 

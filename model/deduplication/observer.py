@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from model.deduplication import chunks
+from model.deduplication import chunks, inactivity
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, Circumstances, ProducerState, StoredEntry
 from model.deduplication.writes import fail, is_after, store
 from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
@@ -220,7 +220,9 @@ def recover(state: ProducerState, *, may_be_unknown: bool) -> tuple[ProducerStat
     fit into a full snapshot may be unknown (DEDUP-10). Entries without an answer may have been lost with the broker,
     including those that were surely in flight.
     """
-    states = [_recovered(possible) for possible in (state, *without_pending(state, only_failing=False))]
+    before = [state, *without_pending(state, only_failing=False)]
+    before += [found for possible in before for found in inactivity.recalled(possible)]
+    states = [_recovered(possible) for possible in before]
     if may_be_unknown:
         states += [replace(found, pushed=NONE, persisted=NONE, since=len(found.entries)) for found in states]
     return tuple(states)
@@ -260,7 +262,8 @@ def without_pending(state: ProducerState, *, only_failing: bool) -> Iterable[Pro
     stored = state.entries
     while stored and _may_be_lost(state, stored[-1]) and (not only_failing or stored[-1].may_fail_later):
         stored = stored[:-1]
-        yield replace(state, entries=stored, since=min(state.since, len(stored)))
+        recalls = None if state.recalls is None else min(state.recalls, len(stored))
+        yield replace(state, entries=stored, since=min(state.since, len(stored)), recalls=recalls)
 
 
 def _may_be_lost(state: ProducerState, stored: StoredEntry) -> bool:
@@ -280,7 +283,9 @@ def switch(state: ProducerState, *, on: bool) -> tuple[ProducerState, ...]:
     When it is switched on, entries whose producer is gone may still be in flight, unless the topic was reloaded since.
     Those that are stored after the switch count.
     """
-    after = replace(state, pushed=NONE, persisted=NONE, since=len(state.entries), failed=False, is_recovered=False)
+    after = replace(
+        state, pushed=NONE, persisted=NONE, since=len(state.entries), failed=False, is_recovered=False, recalls=None
+    )
     if not on:
         return (after,)
     states = [after]
@@ -301,9 +306,10 @@ def may_have(state: ProducerState, highest: int, position: Position) -> bool:
     It contains only persisted ids, and all of those up to its position. It may contain later ids, which the replay
     tolerates.
     """
+    since = state.since if state.recalls is None else state.recalls
     counted = (
         stored.entry.highest if stored.counts == NONE else stored.highest  # it may have counted before a reload
-        for stored in state.entries[state.since :]
+        for stored in state.entries[since:]
         if stored.counts is not None or stored.is_counted
     )
     return written_up_to(state, position) <= highest <= max(counted, default=state.persisted)
@@ -325,8 +331,11 @@ def read_back(state: ProducerState, found: Sequence[LoggedEntry]) -> tuple[Produ
     for possible in (state, *without_pending(state, only_failing=True)):
         settled = _match(possible.entries, found)
         if settled is not None:
-            since = _counted_from(possible, settled)
-            return (settle(replace(possible, entries=settled, since=since), all_answered=True),)
+            gone = len(possible.entries) - len(settled)  # only uncertain entries, of which none counts
+            recalls = None if possible.recalls is None else max(0, possible.recalls - gone)
+            since = possible.since - gone
+            after = replace(possible, entries=settled, since=since, recalls=recalls)
+            return (settle(after, all_answered=True),)
     return ()
 
 
@@ -348,8 +357,3 @@ def _match(stored: Sequence[StoredEntry], found: Sequence[LoggedEntry]) -> tuple
     if first.maybe is None:
         return None
     return _match([stored for stored in stored if stored.maybe != first.maybe], found)
-
-
-def _counted_from(state: ProducerState, settled: Sequence[StoredEntry]) -> int:
-    """The index of the first counted entry. All counted entries are left, as none of them is uncertain."""
-    return len(settled) - (len(state.entries) - state.since)

@@ -67,6 +67,9 @@ class ProducerState:
     is_recovered: bool = False
     unanswered: int = 0
     """How many sends got no answer."""
+    recalls: int | None = None
+    """The broker has forgotten the producer. From this entry on, a snapshot may have its ids, and a reload may count
+    its entries again."""
 
     @property
     def written(self) -> int:

@@ -67,7 +67,8 @@ def _id_read(name: str, read: SnapshotRead) -> Callable[[TopicView], Verdict]:
         after = frozenset(state for state in states if observer.may_have(state, highest, read.position))
         if after:
             return Allowed(view.with_states(name, after))
-        broken = diagnosis.for_snapshot(states, what, highest, read.position)
+        is_kept = name in view.activity.kept
+        broken = diagnosis.for_snapshot(states, what, highest, read.position, is_kept=is_kept)
         return replace(broken, evidence=WrongId(view, read, name, highest)).passing_to(view)
 
     return judged

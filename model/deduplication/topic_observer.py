@@ -16,6 +16,7 @@ from itertools import pairwise
 from model.deduplication import chunks, diagnosis, observer
 from model.deduplication.answers import Receive, furthest, hand_out
 from model.deduplication.due import DueSnapshots
+from model.deduplication.inactivity import Activity, forgotten, may_be_forgotten
 from model.deduplication.producer_state import (
     FRESH,
     NONE,
@@ -41,7 +42,8 @@ class TopicView:
     failed. ``unconfirmed``: for each producer, the highest unconfirmed id that was sent while writes could fail.
     ``own_policy``: what the topic's own policy says, if it has one. ``has_namespace_policy``: its namespace has one.
     ``snapshots``: those that are due, if known. ``has_markers``: clusters may write markers into the log.
-    ``remote``: the producers at another cluster, which :mod:`model.example.remote` follows.
+    ``remote``: the producers at another cluster, which :mod:`model.example.remote` follows. ``activity``: which
+    producers may be inactive.
     """
 
     enabled: bool
@@ -59,6 +61,7 @@ class TopicView:
     snapshots: DueSnapshots | None = None
     has_markers: bool = False
     remote: frozenset[str] = frozenset()
+    activity: Activity = field(default_factory=Activity)
 
     @property
     def is_crowded(self) -> bool:
@@ -195,6 +198,7 @@ def sent(
     if around.may_fail:
         lost = [e.highest for e, a in zip(entries, answers, strict=True) if isinstance(a, Unknown | Refused)]
         view = replace(view, unconfirmed={**view.unconfirmed, producer: max(lost, default=NONE)})
+    view = replace(view, activity=_after_answers(view.activity, producer, answers, around))
     return Allowed(view.with_states(producer, after), tuple(exercised))
 
 
@@ -205,12 +209,20 @@ def _explained(
     return after if (states, entry, answer) == (wrong.states, wrong.entry, wrong.answer) else frozenset()
 
 
+def _after_answers(activity: Activity, producer: str, answers: Sequence[Answer], around: Circumstances) -> Activity:
+    """A producer whose entries were all confirmed is connected; its ids were judged."""
+    confirmed = [isinstance(answer, Stored | Duplicate) for answer in answers]
+    activity = activity.judged(producer) if any(confirmed) else activity
+    return activity.with_connected(producer) if all(confirmed) and not around.may_fail else activity.without(producer)
+
+
 def _background(view: TopicView, producer: str) -> diagnosis.Background:
     return diagnosis.Background(
         enabled=view.enabled,
         others=_others(view, producer),
         lost=view.unconfirmed.get(producer, NONE) if view.write_failed else NONE,
         snapshot_failed=view.snapshot_failed,
+        is_kept=producer in view.activity.kept,
     )
 
 
@@ -276,6 +288,8 @@ def _exercised_by(view: TopicView, producer: str, states: ProducerStates, entry:
     is_recovered = always(lambda state: state.is_recovered and state.written != NONE)
     if isinstance(answer, Stored | Duplicate) and is_recovered:
         rules.append("DEDUP-12")
+    if isinstance(answer, Duplicate) and producer in view.activity.kept:
+        rules.append("DEDUP-20")
     if view.snapshot_failed and (isinstance(answer, Duplicate) or (isinstance(answer, Stored) and is_recovered)):
         rules.append("DEDUP-11")
     return rules
@@ -285,13 +299,13 @@ def opened(view: TopicView, producer: str, last_sequence_id: int | None) -> Allo
     """A producer was opened, with this last sequence id in ProducerSuccess (None: its client does not expose it)."""
     states = view.state(producer)
     if last_sequence_id is None or not view.enabled:
-        return Allowed(view.with_states(producer, states))
+        return Allowed(_connected(view.with_states(producer, states), producer))
     after = frozenset(new for state in states for new in observer.opened(state, last_sequence_id))
     if not after:
         broken = diagnosis.for_opening(states, last_sequence_id, _background(view, producer))
 
         def passed(part: Part) -> Allowed[TopicView]:
-            return Allowed(view.with_states(producer, states if part is None else part))
+            return Allowed(_connected(view.with_states(producer, states if part is None else part), producer))
 
         return replace(broken, evidence=WrongLastSequenceId(view, states, last_sequence_id), passed=passed)
     rules: list[str] = []
@@ -301,7 +315,29 @@ def opened(view: TopicView, producer: str, last_sequence_id: int | None) -> Allo
             rules.append("DEDUP-12")
             if view.snapshot_failed:
                 rules.append("DEDUP-11")
-    return Allowed(view.with_states(producer, after), tuple(rules))
+        if producer in view.activity.kept:
+            rules.append("DEDUP-20")
+    view = replace(view, activity=view.activity.judged(producer))
+    return Allowed(_connected(view.with_states(producer, after), producer), tuple(rules))
+
+
+def _connected(view: TopicView, producer: str) -> TopicView:
+    return replace(view, activity=view.activity.with_connected(producer))
+
+
+def purged(view: TopicView, minutes: int, timeout_min: int) -> Allowed[TopicView]:
+    """So many minutes passed, and the broker looked for inactive producers. It takes a snapshot without those."""
+    activity = view.activity.after(minutes, view.states)
+    if not view.enabled:
+        return Allowed(replace(view, activity=activity))
+    view = unsettled_snapshots(view)
+    inactive = frozenset(name for name in view.states if may_be_forgotten(activity, name, timeout_min))
+    known = {name for name, states in view.states.items() if all(state.written != NONE for state in states)}
+    after = {
+        name: states.union(*map(forgotten, states)) if name in inactive else states
+        for name, states in view.states.items()
+    }
+    return Allowed(replace(view, states=after, activity=replace(activity, kept=frozenset(known - inactive))))
 
 
 def _due_after(view: TopicView, stored: int) -> TopicView:
@@ -324,7 +360,13 @@ def unloaded(view: TopicView) -> Allowed[TopicView]:
     after = view.on_each_state(observer.writes_ended)
     after = after.on_each_state(recover) if view.enabled else after
     after = after if view.own_policy is None else switched(after, on=view.own_policy).state
-    return Allowed(replace(unsettled_snapshots(after), reloads=view.reloads + 1))
+    return Allowed(replace(unsettled_snapshots(disconnected(after)), reloads=view.reloads + 1))
+
+
+def disconnected(view: TopicView, *producers: str) -> TopicView:
+    """The same view when these producers may have been disconnected; without a name, all of them."""
+    activity = view.activity.without(*producers) if producers else view.activity.without_all()
+    return view if activity is view.activity else replace(view, activity=activity)
 
 
 def given_policy(view: TopicView, *, on: bool) -> TopicView:

@@ -63,7 +63,7 @@ BY_NAME = {symptom.name: symptom for symptom in SYMPTOMS}
 _RULES = {
     "lost": "DEDUP-02 DEDUP-09 DEDUP-13 REPL-01 REPL-07 REPL-09 REPL-14 REPL-21 CHUNK-04 CHUNK-13 ACK-16 ACK-20",
     "starved": "CHUNK-08 CHUNK-09 CHUNK-14 KEY-13 KEY-16 SERVE-03 SERVE-08",
-    "twice": "DEDUP-03 DEDUP-12 CHUNK-05 ACK-12",
+    "twice": "DEDUP-03 DEDUP-12 DEDUP-20 CHUNK-05 ACK-12",
     "out-of-order": "KEY-01 KEY-02 KEY-06 KEY-09",
     "ack-lost": "CHUNK-07 ACK-08 ACK-10 ACK-11 ACK-15 ACK-21 SERVE-06",
     "no-answer": "SERVE-02 SERVE-09",

@@ -80,7 +80,7 @@ from model.operations import (
     UseProxy,
 )
 from model.policy_operations import PolicyRequest, SetPolicy
-from model.producer_operations import AwaitProducers
+from model.producer_operations import AwaitProducers, PurgeProducers
 from model.read_operations import ReadRequest
 from model.reader_operations import ReaderOperation
 from model.replication import tracker as replication
@@ -129,6 +129,8 @@ def judge(
             steps.append(lambda before: Allowed(replace(before, consumption=membership.stirred(before.consumption))))
         if isinstance(operation, Restart):
             steps.append(lambda before: in_time(outcome, _setting_changed(before, outcome)))
+    is_disturbed = bool(unexpected) or isinstance(outcome, Abandoned)
+    steps.append(lambda before: Allowed(producers.disconnected(before, operation, is_disturbed=is_disturbed)))
     return in_turn(expiry.passed_time(deployment.with_store(state, at), at), steps)
 
 
@@ -236,6 +238,8 @@ def _on_topics(state: Example, operation: OnTopics, outcome: AnyOutcome, at: Int
             topic = state.sessions[operation.session].topic
             consumption = written.delayed(state.consumption, topic, operation.entries, at.completed_ms)
             return _sent(replace(state, consumption=consumption), operation, outcome)
+        case PurgeProducers():
+            return producers.purged(state, operation, outcome)
         case SetDeduplication():
             return _switched(state, operation, outcome)
         case Unload(topic, classic):

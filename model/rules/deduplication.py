@@ -145,4 +145,11 @@ STATEMENTS = (
         (Decided.WIRE,),
         "Effectively-once publishing",
     ),
+    Rule(
+        "DEDUP-20",
+        "000",
+        "The map of producers forgets a producer only after the configured time of inactivity; until then its ids are judged as ever, whoever else came and went, over reloads and kills.",
+        (Decided.FAULT,),
+        "How is the MessageDeduplication state persisted?",
+    ),
 )

@@ -1,8 +1,8 @@
 """The machines of document 000: producers with fixed names and explicit sequence ids, under operations on their topics.
 
-Four machines share their rules. The main one moves topics by unloading them, which is quick. The one with failures
-sets failpoints inside the broker. The one with kills restarts and kills the broker, and so has few and short examples,
-as has the one that restarts it with another setting.
+The main machine moves topics by unloading them, which is quick. The one with failures sets failpoints inside the
+broker. The one with kills restarts and kills the broker, and so has few and short examples, as has the one that
+restarts it with another setting. That of :mod:`stateful.deduplication.inactivity` has producers that are inactive.
 """
 
 from __future__ import annotations
@@ -122,6 +122,16 @@ class OnTopics(LockstepMachine):
         if not is_taken:
             self.plan.sessions.append(session)
         return session
+
+    def live(self, topic: str, producer: str) -> PlannedSession:
+        """A producer's session; a new one if there is none."""
+        live = [one for one in self.plan.sessions if (one.topic, one.producer) == (topic, producer)]
+        return live[0] if live else self.open(topic, producer, "wire")
+
+    def send_new(self, topic: str, producer: str, entries: int) -> None:
+        """Send this many entries under a producer's name."""
+        session = self.live(topic, producer)
+        self.do(Send(session=session.name, entries=self.plan.entries(session, [Pick()] * entries)))
 
     def disconnected(self) -> None:
         """Its producers of the wire client are disconnected."""
@@ -282,12 +292,6 @@ class DeduplicationMachine(Producers):
         self.awaited += 1
         self.send_new(topic, producer, entries)
         self.do(ReadSnapshot(topic=topic, due=True))
-
-    def send_new(self, topic: str, producer: str, entries: int) -> None:
-        """Send this many entries under a producer's name."""
-        live = [one for one in self.plan.sessions if (one.topic, one.producer) == (topic, producer)]
-        session = live[0] if live else self.open(topic, producer, "wire")
-        self.do(Send(session=session.name, entries=self.plan.entries(session, [Pick()] * entries)))
 
 
 class FailuresMachine(Producers):

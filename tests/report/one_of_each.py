@@ -212,6 +212,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     operations.DisturbMetadataStore("expire"),
     operations.OpenProducer("p1", "t0", "p", access="Exclusive", has_epoch=True),
     producer_operations.AwaitProducers("t0"),
+    producer_operations.PurgeProducers("t0", 400),
 )
 
 OUTCOMES: tuple[AnyOutcome, ...] = (
@@ -315,6 +316,7 @@ OUTCOMES: tuple[AnyOutcome, ...] = (
     read_operations.Answered(("s0", "s1")),
     read_operations.Answered(position=Position(3, 3)),
     producer_operations.Queued(),
+    producer_operations.ProducersPurged(360),
     producer_operations.ProducersRead(("p2", "p3"), ("p1",), (producer_operations.Activated("p1", 4, 2),)),
     expiry_operations.TtlSet(),
     expiry_operations.TtlSet(is_over=False, not_expired={"s0": 1}),

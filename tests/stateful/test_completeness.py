@@ -17,11 +17,12 @@ from model.deviations import DEVIATIONS
 from model.variants import Origin
 from stateful.test_deduplication import MACHINES
 from tests.lockstep.campaigns import Campaign, MakePerformer, play_in_rounds
+from tests.lockstep.simulated.broker import Purging
 from tests.lockstep.simulated.variants import deduplication
 from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.stateful.machines import OwnPolicyMachine, SwitchingMachine
 
-SETTINGS, DEDUPLICATION, FAILURES, NETWORK, KILLS = MACHINES
+SETTINGS, DEDUPLICATION, FAILURES, INACTIVITY, NETWORK, KILLS = MACHINES
 OWN_POLICY = Machine(name="own policy", factory=OwnPolicyMachine, decides=())
 SWITCHING = Machine(name="switched in flight", factory=SwitchingMachine, decides=())
 EXAMPLES = 150
@@ -48,7 +49,7 @@ FOUND = {
     "recovery-without-replay": (KILLS, {"DEDUP-03", "DEDUP-12"}),
     "replay-skips-one": (KILLS, {"DEDUP-03", "DEDUP-12"}),
     "replay-counts-lowest": (KILLS, {"DEDUP-12"}),
-    "inactive-forgotten": (DEDUPLICATION, {"DEDUP-09", "DEDUP-10", "DEDUP-12"}),
+    "inactive-forgotten": (DEDUPLICATION, {"DEDUP-09", "DEDUP-10", "DEDUP-12", "DEDUP-20"}),
 }
 """For each variant the machine that must find it, and the rules that may be named for it."""
 
@@ -131,6 +132,16 @@ def test_a_wrong_account_or_a_missing_snapshot_is_found(performer: MakePerformer
     found, *_ = run(DEDUPLICATION, performer, DEVIATIONS, lambda campaign: bool(campaign.found)).found
     assert found.violation.deviation is None
     assert found.violation.rule == rule, found.violation.because
+
+
+@pytest.mark.parametrize(
+    "purging", [Purging(timeout_min=150), Purging(spares_connected=False), Purging(notices_return=False)], ids=str
+)
+def test_a_broker_that_forgets_active_producers_is_found(purging: Purging) -> None:
+    performer = partial(SimulatedPerformer, purging=purging)
+    found, *_ = run(INACTIVITY, performer, DEVIATIONS, lambda campaign: bool(campaign.found)).found
+    assert found.violation.deviation is None
+    assert found.violation.rule == "DEDUP-20", found.violation.because
 
 
 @pytest.mark.parametrize("name", DEVIATING)

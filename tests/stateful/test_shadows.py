@@ -23,7 +23,7 @@ from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.stateful.machines import LostAcksMachine, ManyRangesMachine, OwnPolicyMachine, TerminatedMachine
 
 ACKNOWLEDGMENT, NETWORK, _, CLIENTS, _, KILLS = test_cursors.MACHINES
-SETTINGS, DEDUPLICATION, FAILURES, _, DEDUPLICATION_KILLS = test_deduplication.MACHINES
+SETTINGS, DEDUPLICATION, FAILURES, _, _, DEDUPLICATION_KILLS = test_deduplication.MACHINES
 LOST_ACKS = Machine(name="lost acks", factory=LostAcksMachine, decides=())
 MANY_RANGES = Machine(name="many ranges", factory=ManyRangesMachine, decides=())
 TERMINATED = Machine(name="terminated", factory=TerminatedMachine, decides=())

@@ -39,6 +39,7 @@ class Traits:
     Key_Shared subscription stops reading. ``unacknowledged_in_all``: :func:`limit_in_all`. ``delay_tick_ms``: how
     exactly it keeps the time of delayed messages; None: it delivers them at once. ``expiry_period_s``: how often it
     looks for messages that are older than a TTL; ``quota_period_s``: how often it compares backlogs with their quotas.
+    ``inactivity_timeout_min``: after which deduplication may forget a producer.
     """
 
     acknowledges_parts: bool
@@ -48,6 +49,7 @@ class Traits:
     delay_tick_ms: float | None = None
     expiry_period_s: float = 300.0
     quota_period_s: float = 60.0
+    inactivity_timeout_min: int = 360
 
     @classmethod
     def of(cls, runtime: Mapping[str, str]) -> Self:
@@ -59,6 +61,7 @@ class Traits:
             delay_tick_ms=delay_tick_ms(runtime),
             expiry_period_s=60 * float(runtime.get("messageExpiryCheckIntervalInMinutes", "5")),
             quota_period_s=float(runtime.get("backlogQuotaCheckIntervalInSeconds", "60")),
+            inactivity_timeout_min=int(runtime.get("brokerDeduplicationProducerInactivityTimeoutMinutes", "360")),
         )
 
     def of_released(self, library: str | None) -> Self:

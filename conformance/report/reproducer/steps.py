@@ -34,7 +34,7 @@ from model.operations import (
     Unload,
     UseProxy,
 )
-from model.producer_operations import AwaitProducers
+from model.producer_operations import AwaitProducers, PurgeProducers
 from model.read_operations import AnalyzeBacklog, ExamineMessage, ReadMessage
 from model.reader_operations import CloseReader, HasMessageAvailable, MessagesRead, OpenReader, ReadNext
 from model.subscription_operations import (
@@ -78,6 +78,7 @@ _NEEDS: Final[dict[type[AnyOperation], str]] = {
     FreezeOwner: "a frozen broker",
     DisturbMetadataStore: "a disturbed metadata store",
     AwaitProducers: "producers that wait for exclusive access",
+    PurgeProducers: "hours that pass at once in the broker",
     AwaitPersisted: "the number of entries in a cursor's ledger",
     ReadSnapshot: "the stored deduplication snapshot",
     ReadStoredCursor: "the stored cursor",

@@ -67,7 +67,7 @@ from model.operations import (
     Unload,
 )
 from model.policy_operations import PolicyRequest
-from model.producer_operations import AwaitProducers
+from model.producer_operations import AwaitProducers, PurgeProducers
 from model.read_operations import ReadRequest
 from model.reader_operations import ReaderOperation
 from model.subscription_operations import KeyOperation
@@ -94,7 +94,7 @@ def actor_and_action(operation: AnyOperation, participants: Participants) -> tup
         return deployment.action(operation)
     if isinstance(operation, ReadRequest):
         return SUITE, "the suite", reads.action(operation)
-    if isinstance(operation, AwaitProducers):
+    if isinstance(operation, AwaitProducers | PurgeProducers):
         return SUITE, "the suite", producers.action(operation)
     if isinstance(operation, ExpiryRequest):
         return SUITE, "the suite", expiry.action(operation)

@@ -29,6 +29,22 @@ PATIENCE = 10_000
 """How many steps may pass before a condition that must become true is given up: far more than any example needs."""
 
 
+@dataclass(frozen=True, slots=True)
+class Purging:
+    """After how long a broker forgets inactive producers, and the defects of that.
+
+    ``spares_connected``: it does not forget producers that are connected. ``notices_return``: a producer that opens
+    again is active.
+    """
+
+    timeout_min: int = 360
+    spares_connected: bool = True
+    notices_return: bool = True
+
+
+PURGING_AS_DOCUMENTED = Purging()
+
+
 @dataclass(slots=True)
 class Connection:
     """A producer's connection: the commands that the broker has not read yet, and the answers it sent.
@@ -60,6 +76,8 @@ class Hosted:
     dooms: deque[bool] = field(default_factory=deque)
     has_policy: bool = False
     has_markers: bool = False
+    inactive_min: Counter[str] = field(default_factory=Counter)
+    """How long its disconnected producers are inactive."""
     is_behind: bool = False
     """Its recovery still runs while the topic serves clients already."""
 
@@ -100,7 +118,9 @@ class SimulatedBroker:
         recovery_races: bool = False,
         snapshot_room: int = 5,
         takes_snapshots: bool = True,
+        purging: Purging = PURGING_AS_DOCUMENTED,
     ) -> None:
+        self._purging = purging
         self.snapshot_room = snapshot_room
         self._takes_snapshots = takes_snapshots
         self._chance = chance
@@ -142,6 +162,8 @@ class SimulatedBroker:
         hosted.topic, answer = reference.open_producer(hosted.topic, connection.name, producer)
         if isinstance(answer, Refused):
             return answer
+        if self._purging.notices_return:
+            hosted.inactive_min.pop(producer, None)
         self._connections.append(connection)
         return connection, answer
 
@@ -272,6 +294,20 @@ class SimulatedBroker:
             return False
         is_last = hosted.topic.ledgers.next_position.entry + 1 == LEDGER_ROOM
         return is_last and hosted.topic.in_flight[0].session is not None and self._chance.random() < 0.5
+
+    def purge(self, name: str, minutes: int) -> None:
+        """So many minutes pass for deduplication; then it forgets inactive producers, and takes a snapshot, or not."""
+        hosted = self._topics[name]
+        connected = set(dict(hosted.topic.sessions).values()) if self._purging.spares_connected else set()
+        for producer in hosted.topic.persisted.producers:
+            if producer in connected:
+                continue
+            hosted.inactive_min[producer] += minutes
+            if hosted.inactive_min[producer] > self._purging.timeout_min:
+                snapshot = hosted.topic.snapshot
+                self._forget(hosted, producer)
+                if self._chance.random() < 0.3:
+                    hosted.topic = replace(hosted.topic, snapshot=snapshot)
 
     def _forget(self, hosted: Hosted, producer: str) -> None:
         hosted.topic = reference.forget_producer(hosted.topic, producer)

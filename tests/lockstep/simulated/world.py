@@ -82,7 +82,14 @@ from model.operations import (
     UseProxy,
 )
 from model.policy_operations import PolicyRequest
-from model.producer_operations import Activated, AwaitProducers, ProducersRead, Queued
+from model.producer_operations import (
+    Activated,
+    AwaitProducers,
+    ProducersPurged,
+    ProducersRead,
+    PurgeProducers,
+    Queued,
+)
 from model.read_operations import AnalyzeBacklog, ReadRequest
 from model.reader_operations import ReaderOperation
 from model.service.unexpected import Closed
@@ -95,7 +102,7 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.vocabulary import Client, Entry, Persistence, SnapshotSchedule, partition_name
-from tests.lockstep.simulated.broker import Connection, SimulatedBroker
+from tests.lockstep.simulated.broker import PURGING_AS_DOCUMENTED, Connection, Purging, SimulatedBroker
 from tests.lockstep.simulated.contenders import SimulatedAccess
 from tests.lockstep.simulated.cursors import SimulatedCursors
 from tests.lockstep.simulated.policies import AS_DOCUMENTED as POLICIES_AS_DOCUMENTED
@@ -167,6 +174,7 @@ class SimulatedPerformer:
         heeds_settings: bool = True,
         snapshot_room: int = 5,
         takes_snapshots: bool = True,
+        purging: Purging = PURGING_AS_DOCUMENTED,
         account: ProducerAccount = "highest",
         cursors: SimulatedVariant = AS_DOCUMENTED,
         keys: KeysVariant = KEYS_AS_DOCUMENTED,
@@ -182,6 +190,7 @@ class SimulatedPerformer:
             recovery_races=recovery_races,
             snapshot_room=snapshot_room,
             takes_snapshots=takes_snapshots,
+            purging=purging,
         )
         self._account = account
         self._replica = SimulatedReplica(chance, replicate, updates_skip, replicate_home)
@@ -344,11 +353,17 @@ class SimulatedPerformer:
             case _:
                 assert_never(operation)
 
-    def _on_topic(self, operation: SetDeduplication | Unload | SetFailpoint | ReadSnapshot | ReadLog) -> Performed:
+    def _on_topic(
+        self, operation: SetDeduplication | PurgeProducers | Unload | SetFailpoint | ReadSnapshot | ReadLog
+    ) -> Performed:
         name = operation.topic
         match operation:
             case SetDeduplication():
                 return self._switch(operation)
+            case PurgeProducers(minutes=minutes):
+                late = self._collect(self._sessions_on(name))
+                self.broker.purge(name, minutes)
+                return Performed(ProducersPurged(PURGING_AS_DOCUMENTED.timeout_min), late)
             case Unload():
                 self.broker.unload(name)
                 self._replica.reconnect()

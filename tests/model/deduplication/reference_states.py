@@ -197,6 +197,24 @@ def _forgotten(state: State) -> State:
     return replace(state, topic=replace(topic, pushed=reference.NOTHING, persisted=reference.NOTHING))
 
 
+def purged(states: States) -> States:
+    """The producer may have been forgotten. The snapshot that a later load finds may be one without it, or not."""
+    return _simplest([*states, *(after for state in states for after in _purged(state))])
+
+
+def _purged(state: State) -> Iterator[State]:
+    snapshot = state.topic.snapshot
+    assert snapshot is not None, "deduplication is enabled"
+    topic = replace(state.topic, pushed=reference.NOTHING, persisted=reference.NOTHING)
+    since = snapshot.position
+    places = [entry.position for entry in topic.log if since is None or entry.position > since]
+    by_id = {}  # of several positions after which a load finds the same id, the last one
+    for position in (since, *places):
+        found = replace(topic, snapshot=reference.Snapshot(position))
+        by_id[reference.recovered_ids(found)] = found
+    yield from (replace(state, topic=found) for found in by_id.values())
+
+
 def switched(states: States, *, on: bool) -> States:
     """Deduplication was switched."""
     return _simplest(replace(s, topic=reference.switch_deduplication(s.topic, on=on)) for s in states)

@@ -13,6 +13,7 @@ import pytest
 
 from model.deduplication import snapshots, topic_observer
 from model.deduplication.answers import hand_out
+from model.deduplication.inactivity import may_be_forgotten
 from model.deduplication.producer_state import NONE, Circumstances, ProducerState
 from model.deduplication.topic_observer import TopicView
 from model.events import Answer, LoggedEntry, SnapshotRead
@@ -88,6 +89,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Beside:
         (topic_observer, "opened"): _opened,
         (topic_observer, "unloaded"): _unloaded,
         (topic_observer, "switched"): _switched,
+        (topic_observer, "purged"): _purged,
         (topic_observer, "log_read"): _log_read,
         (snapshots, "snapshot_read"): _snapshot_read,
     }
@@ -143,6 +145,16 @@ def _unloaded(view: TopicView, before: Mapping[str, States]) -> Producers:
 
 def _switched(_: TopicView, before: Mapping[str, States], *, on: bool) -> Producers:
     return {name: reference_states.switched(states, on=on) for name, states in before.items()}
+
+
+def _purged(view: TopicView, before: Mapping[str, States], minutes: int, timeout_min: int) -> Producers:
+    activity = view.activity.after(minutes, view.states)
+
+    def after(name: str, states: States) -> States:
+        is_inactive = view.enabled and may_be_forgotten(activity, name, timeout_min)
+        return reference_states.purged(states) if is_inactive else states
+
+    return {name: after(name, states) for name, states in before.items()}
 
 
 def _log_read(view: TopicView, before: Mapping[str, States], entries: Sequence[LoggedEntry]) -> Producers:
