@@ -14,8 +14,19 @@ READ_ON_GITHUB_ONLY = {"README.md"}
 
 
 def test_the_site_has_every_page_and_the_docstrings(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", "docs/site", "-d", tmp_path / "read"]
-    ran = subprocess.run([*build, ".", tmp_path / "site"], cwd=ROOT, capture_output=True, text=True, check=False)
+    build = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-q",
+        "-W",
+        "--keep-going",
+        "-c",
+        "docs/site",
+        "-d",
+        str(tmp_path / "read"),
+    ]
+    ran = subprocess.run([*build, ".", str(tmp_path / "site")], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     sources = {page.relative_to(ROOT) for page in pages()} - {Path(name) for name in READ_ON_GITHUB_ONLY}
     assert [page for page in sorted(sources) if not (tmp_path / "site" / page.with_suffix(".html")).is_file()] == []
