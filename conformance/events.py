@@ -104,7 +104,7 @@ class ExampleFinished(Event, frozen=True, kw_only=True):
 class ViolationFound(Event, frozen=True, kw_only=True):
     """A rule was broken; its whole history is on disk. ``operations`` counts those of the run so far.
 
-    ``took_s``: how long the step took that broke it.
+    ``took_s``: how long the step took that broke it. ``also``: the rules that break with any rule of such a history.
     """
 
     machine: str
@@ -112,6 +112,7 @@ class ViolationFound(Event, frozen=True, kw_only=True):
     history: str
     operations: Count
     took_s: float = 0.0
+    also: tuple[str, ...] = ()
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +134,7 @@ class ViolationMinimised(Event, frozen=True, kw_only=True):
 
     Further replays emit it again, and the last one counts. ``broke_in`` is the number of examples of the run that broke
     the rule in this way so far, of ``checked_in`` that checked it. ``stages``: how it was shortened.
+    ``also``: the rules that the shortened history breaks besides.
     """
 
     original: str
@@ -143,6 +145,7 @@ class ViolationMinimised(Event, frozen=True, kw_only=True):
     broke_in: Count = 1
     checked_in: Count = 0
     stages: tuple[Stage, ...] = ()
+    also: tuple[str, ...] = ()
 
 
 class ReplayedSoundly(Event, frozen=True, kw_only=True):

@@ -394,7 +394,12 @@ class _RunSummary:
 
     @property
     def violated(self) -> set[str]:
-        return {found.violation.rule for found in self._found} | ({OF_CRASHES} if self.crashes else set())
+        broken = {rule for found in self._found for rule in self._rules_of(found)}
+        return broken | ({OF_CRASHES} if self.crashes else set())
+
+    def _rules_of(self, found: ViolationFound) -> tuple[str, ...]:
+        """Its own rule, and those that its shortest history breaks besides."""
+        return (found.violation.rule, *self._minimised.get(found.history, found).also)
 
     @property
     def crashes(self) -> tuple[ProcessEnded, ...]:
@@ -462,7 +467,7 @@ class _RunSummary:
         return self.met[deviation] > 0 or any(found.violation.deviation == deviation for found in self._found)
 
     def findings(self, rule: str, in_force: set[str]) -> tuple[Finding, ...]:
-        return tuple(self._finding(found, in_force) for found in self._found if found.violation.rule == rule)
+        return tuple(self._finding(found, in_force) for found in self._found if rule in self._rules_of(found))
 
     def _finding(self, found: ViolationFound, in_force: set[str]) -> Finding:
         finding = Finding(

@@ -116,10 +116,19 @@ class PowerFailed(Outcome, frozen=True):
 
 
 class TakenOver(Outcome, frozen=True):
-    """These topics were closed at their owner; whether another broker owns the one that was named now."""
+    """These topics were closed at their owner; whether another broker owns the one that was named now.
+
+    ``releases``: in a rolling upgrade, those of the former owner and of the present one.
+    """
 
     topics: tuple[str, ...]
     is_elsewhere: bool = True
+    releases: tuple[str, str] | None = None
+
+    @property
+    def is_of_other_release(self) -> bool:
+        """Whether the present owner is of another release than the former one."""
+        return self.releases is not None and self.releases[0] != self.releases[1]
 
 
 class Fired(Struct, frozen=True):

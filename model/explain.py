@@ -37,6 +37,7 @@ from model.operations import AnyOperation
 from model.service.unexpected import Unexpected
 from model.subscriptions.counts import Count, Starving
 from model.subscriptions.evidence import Undispatched
+from model.upgrades import throughout
 from model.vocabulary import SubscriptionId
 from model.ways import Way, adding, together
 
@@ -75,9 +76,11 @@ def judge_step(state: Example, step: Step) -> Judgement:
     """The same for a step of a history."""
     judged = _judged(state, step)
     if isinstance(judged, Allowed):
-        return counted(judged)
+        return counted(throughout(state, judged))
     explained = _explained(state, step, judged)
-    return right_after_read(state, step, explained) if isinstance(explained, Broken) else explained
+    if isinstance(explained, Broken):
+        return right_after_read(state, step, explained)
+    return throughout(state, explained)
 
 
 def _judged(state: Example, step: Step) -> Judgement:

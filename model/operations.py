@@ -289,16 +289,23 @@ Departure = Literal["kill", "shutdown", "unload"]
 """How an owner loses its topics to another broker: killed (SIGKILL), shut down gracefully, or asked to unload them."""
 
 
+OfTwo = Literal["older", "newer"]
+"""One of the two releases of a rolling upgrade."""
+
+
 class TakeOver(Operation, frozen=True):
     """Have another broker take over the topics of a topic's owner, which comes back without them. TakenOver.
 
-    An owner that unloads gives away the topics of the namespace only.
+    An owner that unloads gives away the topics of the namespace only. ``release``: that of the broker that takes over,
+    if the brokers are of two; it is restarted with that, unless it has it. To unload restarts nobody: the owner loads
+    the topics again if only itself is of that release.
     """
 
     may_be_cause: ClassVar = True
 
     topic: str
     how: Departure = "kill"
+    release: OfTwo | None = None
 
 
 Isolation = Literal["freeze", "cut-off"]

@@ -17,5 +17,12 @@ IN_PLACE: Final[tuple[Crash, ...]] = (Kill(), Kill(power_fails=True), Restart())
 
 
 def takeovers(topic: str) -> tuple[Crash, ...]:
-    """Another broker takes over a topic from its owner."""
-    return (TakeOver(topic, "kill"), TakeOver(topic, "kill"), TakeOver(topic, "shutdown"), TakeOver(topic, "unload"))
+    """Another broker takes over a topic from its owner, in a rolling upgrade one of each release in turn."""
+    return (
+        TakeOver(topic, "kill", "newer"),
+        TakeOver(topic, "kill", "older"),
+        TakeOver(topic, "shutdown", "newer"),
+        TakeOver(topic, "unload", "older"),
+        TakeOver(topic, "unload", "newer"),
+        TakeOver(topic, "shutdown", "older"),
+    )

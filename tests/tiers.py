@@ -63,6 +63,7 @@ WEEKLY: Final = (
     "tests/engine/test_hunt_on_a_real_broker.py",
     "tests/faults/test_replication_defects.py",
     "tests/lockstep/test_takeovers_on_a_real_broker.py",
+    "tests/replays/test_upgrades.py",
     "tests/security/test_clients.py",
     "tests/security/test_runs.py",
     "tests/security/test_tenant_owner.py",

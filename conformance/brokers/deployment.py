@@ -13,6 +13,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Final, assert_never
 
+from packaging.version import Version
+
 from conformance.brokers.interface import OF_ONE_BROKER, Addresses, AgentAddress, Broker, Capability
 from conformance.brokers.processes.bookie import BookieProcess
 from conformance.brokers.processes.broker import SHIPPED, BrokerProcess
@@ -20,14 +22,14 @@ from conformance.brokers.processes.members import DeploymentProcesses
 from conformance.brokers.processes.preparation import Preparation
 from conformance.brokers.processes.zookeeper import ZooKeeperProcess
 from conformance.brokers.release import Release
-from conformance.brokers.settings import Base, suite_settings
+from conformance.brokers.settings import ROLLBACK, Base, suite_settings
 from conformance.brokers.settings.known import known_settings
 from conformance.brokers.size import SMALLEST, Size
 from conformance.brokers.startup.agent import ATTACHABLE
 from conformance.brokers.startup.ports import HOST
 from conformance.brokers.together import await_all, end_all
 from conformance.harness_error import HarnessError
-from model.operations import Loss
+from model.operations import Loss, OfTwo
 
 
 class _ClusterNames:
@@ -59,8 +61,9 @@ class Deployment:
     """A ZooKeeper, bookies and brokers of an unpacked distribution.
 
     ``settings`` go on top of a base of :mod:`conformance.brokers.settings`, by their names in ``broker.conf`` and
-    ``bookkeeper.conf``. ``others``: further releases; brokers are of each in turn, as in a rolling upgrade, and all
-    else is of ``release``. ``with_agent``: whether brokers can load Byteman, which defects and failpoints need.
+    ``bookkeeper.conf``. ``others``: further releases; brokers are of each in turn, as in a rolling upgrade, until they
+    are restarted with another one, and all else is of ``release``. ``with_agent``: whether brokers can load Byteman,
+    which defects and failpoints need.
     """
 
     def __init__(
@@ -143,6 +146,12 @@ class Deployment:
     def _records_syncs(self) -> bool:
         """Whether it is known what a bookie loses in a power failure: its journal is synced, and it has the agent."""
         return self.with_agent and self.settings.get("journalSyncData", "true") == "true"
+
+    @property
+    def two_releases(self) -> Mapping[OfTwo, Release] | None:
+        """The older and the newer one of a rolling upgrade; None if its brokers are of one release."""
+        older, *_, newer = sorted((self.release, *self.releases), key=lambda one: Version(one.version))
+        return {"older": older, "newer": newer} if older.version != newer.version else None
 
     def load_agents(self) -> tuple[AgentAddress, ...]:
         """Load Byteman into all of its brokers' processes that do not have it."""
@@ -332,6 +341,14 @@ class Deployment:
         """The settings for the brokers, without those of bookies only."""
         return {name: value for name, value in self._all().items() if name not in self._of_bookies()}
 
+    def for_rollback(self, release: Release) -> Mapping[str, str]:
+        """The settings with which brokers of a release store only what the older one reads."""
+        two = self.two_releases
+        if two is None or release != two["newer"]:
+            return {}
+        older, newer = known_settings(two["older"].folder).broker, known_settings(release.folder).broker
+        return {name: one.value for name, one in ROLLBACK.items() if name in newer and name not in older}
+
     def _of_bookies(self) -> Mapping[str, str]:
         known = known_settings(self.release.folder)
         return {name: value for name, value in self._all().items() if name in known.bookie}
@@ -391,6 +408,16 @@ class DeploymentBroker:
     def lookup_address(self) -> str:
         """Its name for other brokers: the address that it is registered with."""
         return f"{HOST}:{self.process.ports.admin}"
+
+    @property
+    def release(self) -> Release:
+        """That of its process, or of its next one."""
+        return self.process.site.release
+
+    @property
+    def first_release(self) -> Release:
+        """The release that it has when its deployment starts."""
+        return self.deployment.releases[self._number % len(self.deployment.releases)]
 
     @property
     def process(self) -> BrokerProcess:
@@ -460,7 +487,7 @@ class DeploymentBroker:
         deployment = self.deployment
         assert deployment.cluster is not None
         self.process.start(
-            deployment.of_brokers(),
+            {**deployment.for_rollback(self.release), **deployment.of_brokers()},
             cluster=deployment.cluster,
             size=deployment.size,
         )
@@ -468,7 +495,7 @@ class DeploymentBroker:
     def await_ready(self) -> None:
         """Wait until it is ready, and read its version."""
         self.process.await_ready()
-        reported, own = self.process.probe.version(), self.deployment.release.version
+        reported, own = self.process.probe.version(), self.release.version
         # A candidate reports the release that it is for.
         self._version = own if reported is None or own.startswith(f"{reported}-") else reported
 
@@ -478,6 +505,13 @@ class DeploymentBroker:
         self.shut_down()
         if settings is not None:
             self.deployment.follow(settings)
+        self.start()
+
+    def change_release(self, release: Release) -> None:
+        """Stop the broker with SIGTERM, and start it again with another release of its deployment, on the same data."""
+        self.deployment.require_others()
+        self.shut_down()
+        self.process.site = self.deployment.members.sites[release.version]
         self.start()
 
     def shut_down(self) -> None:

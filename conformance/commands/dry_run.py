@@ -164,7 +164,7 @@ class _WithoutTopics:
         self.can_drain = classic != "true" or may_change
         self.can_be_classic = classic == "true" or (self.is_switchable and may_change)
         self.are_alike = self.are_known = True
-        self.can_fail_power = False
+        self.can_fail_power = self.can_change_release = False
 
     @property
     def key_shared(self) -> Self:

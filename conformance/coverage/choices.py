@@ -37,6 +37,8 @@ def kind_of(operation: AnyOperation) -> str:
     """The kind of an operation: its name, and what it does to a broker or the network."""
     name = type(operation).__name__
     match operation:
+        case TakeOver(how=how, release=str(release)):
+            return f"{name} ({how}, {release})"
         case TakeOver(how=how) | FreezeOwner(how=how) | LoseCluster(how=how):
             return f"{name} ({how})"
         case RecoverCluster(is_empty=True, is_reached_early=is_early):

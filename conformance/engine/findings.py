@@ -29,6 +29,7 @@ from conformance.history import document
 from conformance.history.document import History, Replays, Violation, replay_file
 from model.deviations import DEVIATIONS
 from model.operations import AnyOperation
+from model.upgrades import also_broken_by
 
 SHORTENING_WITHOUT_BUDGET_S = 60.0
 """The longest time for shortening one violation's history in a run without a budget."""
@@ -168,6 +169,7 @@ class Findings:
             history=str(path),
             operations=self.operations,
             took_s=round((step.completed_ms - step.invoked_ms) / 1000, 3),
+            also=also_broken_by(attempt.steps),
         )
 
     def _history(self, machine: str, attempt: Attempt, replays: Replays | None = None, *, left_out: int = 0) -> History:
@@ -260,6 +262,7 @@ class Findings:
                 broke_in=one.broke_in,
                 checked_in=max(one.broke_in, self._checked_in[one.violation.rule]),
                 stages=shortest.stages,
+                also=also_broken_by(history.steps),
             )
         )
 

@@ -39,7 +39,7 @@ def undecidable_here(
     for machine in machines:
         for rule in machine.decides:
             if rule not in decided:
-                found[rule] = _missing(machine.needs - able)
+                found.setdefault(rule, _missing(machine.needs - able))
     return found
 
 

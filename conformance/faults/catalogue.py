@@ -3,8 +3,8 @@
 Those of the broker are files in ``rules``, with a folder for each document; those of the wire are in ``wire``. A file
 has one of them: a header of comment lines (``# key: value``), then Byteman rules, whose names all begin with
 ``failpoint NAME`` or ``defect NAME``. The header names the settings that the changed code needs (``# setting:
-NAME=VALUE``), how many brokers or bookies it needs (``# brokers: 2``), and whether its code runs in a bookie
-(``# process: bookie``).
+NAME=VALUE``), how many brokers or bookies it needs (``# brokers: 2``), whether its code runs in a bookie
+(``# process: bookie``), and whether it is in the brokers of one release only (``# release: newer``).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from conformance.faults.byteman import rule_names
 from conformance.faults.defect import Defect
 from conformance.faults.wire import WIRE_DEFECTS
 from conformance.harness_error import HarnessError
+from model.operations import OfTwo
 from model.rules import names
 
 _RULES = Path(__file__).parent / "rules"
@@ -38,11 +39,12 @@ class FailpointRules:
 class BrokerDefect(Defect):
     """A small bug that can be switched on in a running broker, or in its bookies, for all topics.
 
-    ``text``: its Byteman rules.
+    ``text``: its Byteman rules. ``release``: that of the brokers which have it, of two; None: all have it.
     """
 
     text: str
     is_of_bookie: bool = False
+    release: OfTwo | None = None
 
 
 @cache
@@ -103,6 +105,7 @@ def parse(file_name: str, text: str) -> FailpointRules | BrokerDefect:
         size=Size(brokers=int(header.get("brokers", "1")), bookies=int(header.get("bookies", "1"))),
         family=header.get("family"),
         is_of_bookie=header.get("process") == "bookie",
+        release=_read_release(file_name, header.get("release")),
     )
 
 
@@ -120,6 +123,14 @@ def _read_setting(file_name: str, text: str) -> tuple[str, str]:
     if not (name and equals):
         raise ValueError(f"{file_name}: a setting is written NAME=VALUE, not {text!r}")
     return name, value
+
+
+def _read_release(file_name: str, text: str | None) -> OfTwo | None:
+    match text:
+        case None | "older" | "newer":
+            return text
+        case _:
+            raise ValueError(f"{file_name}: a release is older or newer, not {text!r}")
 
 
 def _all() -> list[FailpointRules | BrokerDefect]:

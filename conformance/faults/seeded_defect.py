@@ -44,7 +44,13 @@ def agents_for(defect: BrokerDefect, broker: Broker) -> tuple[AgentAddress, ...]
         return deployment.load_bookie_agents()
     if defect.is_of_bookie or Capability.DEFECTS not in broker.capabilities:
         raise HarnessError(f"the broker {broker.name} has no agent inside, which the defect {defect.name} needs")
-    return broker.load_agents()
+    if defect.release is None:
+        return broker.load_agents()
+    if deployment is None or (two := deployment.two_releases) is None:
+        raise HarnessError(f"the defect {defect.name} needs brokers of two releases (--broker 4.0.8,4.2.4)")
+    started = deployment.brokers if broker is deployment else [one for one in deployment.brokers if one is broker]
+    affected = [one for one in started if one.release == two[defect.release]]
+    return tuple(agent for one in affected for agent in one.load_agents())
 
 
 class SeededBrokerDefect:

@@ -16,8 +16,22 @@ from dataclasses import dataclass
 from typing import Final, Literal, Protocol, assert_never
 
 from conformance.clients.driver.connect import ClientInfo, client_info, client_infos, libraries
-from conformance.clients.driver.protocol import Feature
 from conformance.clients.names import PULSAR_CLIENT
+from conformance.lockstep.questions import (
+    AdminRequest,
+    AtMost,
+    ClientFeature,
+    ClientInProcess,
+    Dispatcher,
+    EntryHeader,
+    HasSetting,
+    IsOn,
+    KnownDispatchers,
+    PowerFailure,
+    Question,
+    StatsField,
+    TwoReleases,
+)
 from conformance.lockstep.settings.client_features import without
 from conformance.tenancy.cluster_settings import CLASSIC
 from model.operations import (
@@ -43,97 +57,6 @@ LARGEST_ENTRIES: Final = 100
 
 LONGEST_S: Final = 20.0
 """The longest that an example waits for something that the broker does in the background."""
-
-
-@dataclass(frozen=True, slots=True)
-class AdminRequest:
-    """A request of the admin API, below the path of a topic."""
-
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class StatsField:
-    """A field of a topic's stats: of each of its ``publishers`` or ``subscriptions``."""
-
-    part: Literal["publishers", "subscriptions"]
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class EntryHeader:
-    """A header in which the admin API shows a field of an entry's metadata."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class HasSetting:
-    """A setting of the broker, with any value."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class IsOn:
-    """Settings of the broker that must all be true; those that a release lacks are."""
-
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AtMost:
-    """Settings of the broker, of which one must be within its limit, or else ``consequence``.
-
-    ``limits``: for each name the default, and the largest value that suffices.
-    """
-
-    limits: Mapping[str, tuple[float, float]]
-    consequence: str
-
-
-@dataclass(frozen=True, slots=True)
-class Dispatcher:
-    """An implementation of Key_Shared subscriptions that topics of the run can have."""
-
-    kind: Literal["draining", "classic"]
-
-
-@dataclass(frozen=True, slots=True)
-class KnownDispatchers:
-    """It is known which implementation of Key_Shared subscriptions the owner of a topic has."""
-
-
-@dataclass(frozen=True, slots=True)
-class PowerFailure:
-    """The suite can have the power of the bookies fail, and knows what they lose."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClientFeature:
-    """A feature of the released client that an operation is for; of any one in use, for a rule."""
-
-    name: Feature
-
-
-@dataclass(frozen=True, slots=True)
-class ClientInProcess:
-    """A released client runs in the suite's own processes, as pulsar-client does, and not behind a driver."""
-
-
-Question = (
-    AdminRequest
-    | StatsField
-    | EntryHeader
-    | HasSetting
-    | IsOn
-    | AtMost
-    | Dispatcher
-    | KnownDispatchers
-    | PowerFailure
-    | ClientFeature
-    | ClientInProcess
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +106,10 @@ class BrokerTraits(Protocol):
     @property
     def can_fail_power(self) -> bool:
         """Whether the power of its bookies can fail."""
+
+    @property
+    def can_change_release(self) -> bool:
+        """Whether its brokers can be restarted with another release."""
 
     def has_admin_request(self, path: str) -> bool:
         """Whether the broker has a request, by its path below the topic's."""
@@ -284,6 +211,12 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
         asks=PowerFailure(),
         rules=("SERVE-14",),
         withheld="the broker is killed without its bookies",
+    ),
+    Requirement(
+        name="another release",
+        asks=TwoReleases(),
+        rules=("SERVE-15",),
+        withheld="a broker that takes a topic over is of the same release",
     ),
     Requirement(
         name="chunked messages",
@@ -463,6 +396,9 @@ def _why_missing(question: Question, broker: BrokerTraits) -> str | None:
         case PowerFailure():
             needed = "it needs bookies that the suite starts and that sync their journals (journalSyncData=true)"
             return None if broker.can_fail_power else needed
+        case TwoReleases():
+            needed = "it needs brokers of two releases that the suite starts (--broker 4.0.8,4.2.4)"
+            return None if broker.can_change_release else needed
         case ClientFeature(name):
             clients = client_infos()
             return None if any(name in one.features for one in clients) else without(clients[0], name)

@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, assert_never
 
+from msgspec.structs import replace
+
 from conformance.brokers.deployment import DeploymentBroker, deployment_of
+from conformance.brokers.release import Release
 from conformance.clients.admin.client import NO_SUCH_REQUEST
 from conformance.clients.admin.http import AdminError, namespace_of
 from conformance.lockstep.answers import Answers, LateToReturn, expected_back
@@ -29,6 +32,7 @@ from model.operations import (
     FreezeOwner,
     Isolation,
     LoseBookie,
+    OfTwo,
     RestoreBookies,
     SendToFrozen,
     TakeOver,
@@ -84,16 +88,47 @@ class Owners:
             return Skipped("a broker is frozen")
         if self._world.failpoints is not None:
             self._world.failpoints.clear()
-        owners = {topic: self._owner_of(real) for topic, real in self._topics.items()}
+        owners = self._owners_now()
         owner = owners[operation.topic]
+        closed: tuple[str, ...] = ()
+        wanted = operation.release if isinstance(operation, TakeOver) else None
+        if operation.how != "unload" and self._prepare(owner, wanted):
+            closed = tuple(topic for topic, one in owners.items() if one is not owner)
+            owners = self._owners_now()
         lost = {topic: self._topics[topic] for topic, one in owners.items() if one is owner}
         if isinstance(operation, FreezeOwner):
             self._freeze(owner, operation.how, lost)
-            return TakenOver(tuple(lost))
-        if operation.how == "unload":
-            return self._unload(owner, operation.topic, lost)
-        self._end(owner, operation.how, lost)
-        return TakenOver(tuple(lost))
+            taken = TakenOver(tuple(lost))
+        elif operation.how == "unload":
+            taken = self._unload(owner, operation.topic, lost, wanted)
+        else:
+            self._end(owner, operation.how, lost)
+            taken = TakenOver(tuple(dict.fromkeys((*lost, *closed))))
+        if deployment.two_releases is None:
+            return taken
+        present = self._owner_of(name)
+        return replace(taken, releases=(owner.release.version, present.release.version))
+
+    def _owners_now(self) -> dict[str, DeploymentBroker]:
+        return {topic: self._owner_of(real) for topic, real in self._topics.items()}
+
+    def _prepare(self, owner: DeploymentBroker, wanted: OfTwo | None) -> bool:
+        """Have a broker beside the owner that is of the wanted release, by a restart if necessary; whether it was."""
+        release, others = self._release(wanted), self._others(owner)
+        if release is None or any(one.release == release for one in others):
+            return False
+        self._change_release(others[0], release)
+        return True
+
+    def _release(self, wanted: OfTwo | None) -> Release | None:
+        """The wanted one of two releases; None if the brokers are of one, or any is wanted."""
+        two = None if self._deployment is None else self._deployment.two_releases
+        return None if two is None or wanted is None else two[wanted]
+
+    def _change_release(self, broker: DeploymentBroker, release: Release) -> None:
+        with expected_back():
+            broker.change_release(release)
+        self._world.broker_came_back(broker)
 
     def _end(self, owner: DeploymentBroker, how: Departure, lost: Mapping[str, str]) -> None:
         if how == "kill":
@@ -123,11 +158,15 @@ class Owners:
                 topic=real,
             )
 
-    def _unload(self, owner: DeploymentBroker, topic: str, lost: Mapping[str, str]) -> TakenOver:
-        """Have the owner unload a topic's namespace, to another broker if the release can."""
+    def _unload(self, owner: DeploymentBroker, topic: str, lost: Mapping[str, str], wanted: OfTwo | None) -> TakenOver:
+        """Have the owner unload a topic's namespace, to another broker if the release can.
+
+        If only the owner is of the wanted release, it loads the topics again.
+        """
         namespace = namespace_of(lost[topic])
         here = {name: real for name, real in lost.items() if namespace_of(real) == namespace}
-        (other, *_) = self._others(owner)
+        release = self._release(wanted)
+        (other, *_) = [one for one in self._others(owner) if release in (None, one.release)] or [owner]
         try:
             self._world.admin.unload_namespace(namespace, to=other.lookup_address)
         except AdminError as error:
@@ -264,7 +303,7 @@ class Owners:
         return Done()
 
     def close(self) -> None:
-        """Thaw all brokers, restore all bookies and the store, and end the connections to frozen brokers.
+        """Thaw all brokers, restore all bookies, releases and the store, and end connections to frozen brokers.
 
         Brokers between which a takeover failed start again here: before that, the example notices what they closed.
         """
@@ -286,6 +325,10 @@ class Owners:
         if self._frozen:
             self._frozen.clear()
             self._world.look_elsewhere()
+        if self._deployment is not None:
+            for broker in self._deployment.brokers:
+                if broker.release != broker.first_release:
+                    self._change_release(broker, broker.first_release)
 
     def _let_go(self) -> None:
         for session in self._sessions.values():

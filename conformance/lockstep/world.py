@@ -176,6 +176,12 @@ class World:
         """Whether the power of its bookies can fail."""
         return Capability.POWER_FAILURE in self.broker.capabilities
 
+    @property
+    def can_change_release(self) -> bool:
+        """Whether its brokers can be restarted with another release."""
+        deployment = deployment_of(self.broker)
+        return deployment is not None and deployment.two_releases is not None
+
     def has_admin_request(self, path: str) -> bool:
         """Whether the broker has a request of the admin API, by its path below the topic's."""
         return self.fields.has_admin_request(path)

@@ -103,4 +103,11 @@ STATEMENTS = (
         (Decided.FAULT,),
         "BookKeeper: bookie administration; bookkeeper.conf: journalSyncData",
     ),
+    Rule(
+        "SERVE-15",
+        "service",
+        "Upgrade and rollback, broker by broker, between two adjacent supported releases, on the same data: every rule holds throughout; state written by the newer release is read by the older one, or the release notes say that it is not.",
+        (Decided.FAULT,),
+        "Upgrade guide; release notes",
+    ),
 )

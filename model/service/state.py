@@ -51,6 +51,8 @@ class ServiceState:
     """The policies that were set."""
     deduplicated: frozenset[str] = frozenset()
     """The topics whose deduplication was on at any time."""
+    has_changed_release: bool = False
+    """Whether a broker of another release took topics over."""
     uncounted: frozenset[str] = frozenset()
     """The topics with readers or applications, whose producers and subscriptions are not counted here."""
 

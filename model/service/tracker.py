@@ -229,7 +229,8 @@ def _after(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) ->
             for name in lost:
                 log = taken.get(name, confirmed.EMPTY)
                 taken = taken.set(name, confirmed.taken_over(log) if outcome.is_elsewhere else log)
-            return _reloaded(replace(state, confirmed=taken), lost)
+            is_mixed = state.has_changed_release or outcome.is_of_other_release
+            return _reloaded(replace(state, confirmed=taken, has_changed_release=is_mixed), lost)
         case Kill() if isinstance(outcome, PowerFailed):
             return _reloaded(_with_logs(state, state.topics, confirmed.power_failed), state.topics)
         case Restart() | Kill():

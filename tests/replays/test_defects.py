@@ -21,6 +21,7 @@ from tests.faults.replication_effects import REPLICATION_EFFECTS
 from tests.lockstep.test_takeovers_on_a_real_broker import HISTORIES as OF_LARGER_DEPLOYMENTS
 from tests.replays import stored
 from tests.replays.seeded_world import SeededWorld
+from tests.replays.test_upgrades import HISTORIES as OF_UPGRADES
 
 each = pytest.mark.parametrize(
     "path", [pytest.param(path, id=name, marks=stored.tier(path)) for name, path in stored.histories().items()]
@@ -28,7 +29,7 @@ each = pytest.mark.parametrize(
 
 
 def test_every_defect_has_a_history_or_an_experiment() -> None:
-    shown = [*stored.histories(), *EXPERIMENTS, *REPLICATION_EFFECTS, *OF_LARGER_DEPLOYMENTS]
+    shown = [*stored.histories(), *EXPERIMENTS, *REPLICATION_EFFECTS, *OF_LARGER_DEPLOYMENTS, *OF_UPGRADES]
     assert sorted(shown) == [defect.name for defect in catalogue.defects()]
 
 

@@ -162,6 +162,17 @@ def test_a_violation_that_could_not_be_minimized_keeps_its_history() -> None:
     assert verdict.history == FOUND.history
 
 
+def test_the_shortest_history_decides_whether_a_violation_breaks_the_rule_of_upgrades_too() -> None:
+    found, minimal = FOUND.__replace__(also=("SERVE-15",)), MINIMISED.__replace__(also=("SERVE-15",))
+    upgrades = example(DEDUP_03=5, SERVE_15=2)
+    broken = judge(*run(upgrades, found, minimal), rules="DEDUP-03,SERVE-15")
+    both = [(verdict.rule.id, isinstance(verdict, Violated)) for verdict in broken.rules]
+    assert both == [("DEDUP-03", True), ("SERVE-15", True)]
+    assert isinstance(of(judge(*run(upgrades, found), rules="SERVE-15"), "SERVE-15"), Violated)
+    unneeded = judge(*run(upgrades, found, MINIMISED), rules="DEDUP-03,SERVE-15")
+    assert isinstance(of(unneeded, "SERVE-15"), Held)
+
+
 def test_a_violation_of_a_rule_that_was_not_requested_is_reported() -> None:
     judged = judge(*run(BOTH, FOUND), rules="DEDUP-01")
     assert [verdict.rule.id for verdict in judged.rules] == ["DEDUP-01", "DEDUP-03"]

@@ -17,9 +17,10 @@ from conformance.lockstep.performer import Performed
 from model.events import Abandoned, CursorRead, LogRead, Opened, ReceivedMessages, Refused, Skipped, Starved, Subscribed
 from model.example import Example
 from model.log import Position
-from model.operations import AnyOperation, CreateTopic, LoseBookie, OpenProducer, RestoreBookies
+from model.operations import AnyOperation, CreateTopic, LoseBookie, OfTwo, OpenProducer, RestoreBookies
 from model.service.unexpected import Closed, ErrorAnswer, Silence
 from model.subscription_operations import Acknowledge, ReadCursor, Receive, Subscribe
+from model.upgrades import also_broken_by
 from stateful.test_service import MACHINES
 from tests.lockstep.campaigns import play, play_in_rounds
 from tests.lockstep.simulated.policies import PoliciesVariant
@@ -226,6 +227,22 @@ def test_a_takeover_and_the_loss_of_a_bookie_break_no_rule(machine: Machine) -> 
 def test_an_entry_that_is_lost_or_stored_twice_is_found(machine: Machine, change: Change, also: str | None) -> None:
     violation = found_first(machine, change, examples=10)
     assert violation.rule in (*machine.decides, also), violation.because
+
+
+@pytest.mark.parametrize("release", ["older", "newer"])
+def test_what_one_release_stores_and_the_other_does_not_read_is_found(release: OfTwo) -> None:
+    (machine,) = (one for one in SIMULATED if one.name == "acknowledgment-takeovers")
+    campaign = play_in_rounds(
+        machine,
+        partial(SimulatedPerformer, unread_release=release),
+        rounds=12,
+        examples=25,
+        known=frozenset(),
+        until=lambda campaign: bool(campaign.found),
+    )
+    found, *_ = campaign.found
+    assert found.violation.rule.startswith("ACK"), found.violation.because
+    assert also_broken_by(found.steps) == ("SERVE-15",)
 
 
 def test_an_example_that_is_cut_short_without_a_bookie_gets_it_back_before_it_is_finished() -> None:

@@ -47,7 +47,8 @@ class DeploymentProcess:
     """
 
     def __init__(self, site: Site, kind: Kind, number: int = 1) -> None:
-        self.site: Final = site
+        self.site = site
+        """What it starts with; that of a broker changes with its release."""
         self.kind: Final[Kind] = kind
         self.name: Final = kind if number == 1 else f"{kind}-{number}"
         self.process: Final = GuardedProcess(site.run, self.name)

@@ -49,12 +49,14 @@ class DeploymentProcesses:
         unused = iter(self.ports)
         self.run: Final = RunFolder()
 
-        def site_of(number: int) -> Site:
-            release, java = releases[number % len(releases)], javas[number % len(releases)]
+        def site_of(release: Release, java: Java) -> Site:
             of_release = partial(options, release)
             return Site(release=release, java=java, run=self.run, name=name, options=of_release, deadline_s=deadline_s)
 
-        site = site_of(0)
+        sites = [site_of(*one) for one in zip(releases, javas, strict=True)]
+        self.sites: Final = {site.release.version: site for site in sites}
+        """By version, what a broker of each release starts with."""
+        site = sites[0]
         zookeeper = self.zookeeper = ZooKeeperProcess(site, port=next(unused))
         self.bookies: Final = tuple(
             BookieProcess(site, 1 + number, port=next(unused), agent_port=next(unused), zookeeper=zookeeper)
@@ -62,7 +64,7 @@ class DeploymentProcesses:
         )
         self.brokers: Final = tuple(
             BrokerProcess(
-                site_of(number),
+                sites[number % len(sites)],
                 1 + number,
                 ports=_broker_ports(unused),
                 zookeeper=zookeeper,

@@ -92,6 +92,17 @@ MACHINES: Mapping[str, Setting] = {
 """Further settings for a run of the machines on a quick broker: limits and delays that an example reaches."""
 
 
+ROLLBACK: Mapping[str, Setting] = {
+    "managedLedgerPersistIndividualAckAsLongArray": Setting(
+        "false", "releases without it, such as 3.0.7, do not read arrays of individual acks (#9292, #23759)"
+    ),
+    "scalableTopicsEnabled": Setting("false", "4.x does not serve scalable topics (upgrade guide to 5.0)"),
+    "packagesManagementJsonSerializationEnabled": Setting("false", "4.x does not read packages as JSON (the same)"),
+}
+"""Settings for the newer brokers of a rolling upgrade, with the source, where the older release does not have them.
+Otherwise they would store what the older one is documented not to read."""
+
+
 def suite_settings(overrides: Mapping[str, str], base: Base = "quick") -> dict[str, str]:
     """Return the settings of a base with ``overrides``.
 

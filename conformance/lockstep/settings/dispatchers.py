@@ -114,14 +114,14 @@ class Dispatchers:
 
     @cached_property
     def _draining(self) -> Mapping[str, bool]:
-        """By service address, whether a broker shows draining hashes. Of brokers of several releases, each is asked: it
-        is made the owner of a topic with a subscription, where the role may do that."""
+        """By release, whether its brokers show draining hashes. Of brokers of several releases, each is asked: it is
+        made the owner of a topic with a subscription, where the role may do that."""
         found: dict[str, bool] = {}
         each = {} if self.are_of_one_release else self._admin_urls
         for number, (owner, url) in enumerate(each.items()):
             topic = f"persistent://{self._namespace()}/of-broker-{number}"
             with suppress(AdminError):
-                found[owner] = self._shows_draining(topic, owner, name=url.partition("://")[2])
+                found[self._version_at(url)] = self._shows_draining(topic, owner, name=url.partition("://")[2])
         return found
 
     def _shows_draining(self, topic: str, owner: str, *, name: str) -> bool:
@@ -150,7 +150,7 @@ class Dispatchers:
 
     @property
     def _is_complete(self) -> bool:
-        return len(self._draining) == len(self._admin_urls)
+        return {self._version_at(url) for url in self._admin_urls.values()} <= self._draining.keys()
 
     @property
     def are_known(self) -> bool:
@@ -164,7 +164,8 @@ class Dispatchers:
         """
         if self.are_alike or not self.are_known:
             return None
-        return self._draining[self._owner_of(topic)] and self._broker.configuration.get(CLASSIC) != "true"
+        owner = self._version_at(self._admin_urls[self._owner_of(topic)])
+        return self._draining[owner] and self._broker.configuration.get(CLASSIC) != "true"
 
     def spread(self, topic: str, admin: Admin) -> None:
         """In a rolling upgrade, have each broker own the topics of some namespaces, before this one is created.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from conformance.brokers.tried import Check, Tried
-from conformance.lockstep.capabilities import (
-    REQUIREMENTS,
+from conformance.lockstep.capabilities import REQUIREMENTS
+from conformance.lockstep.questions import (
     AdminRequest,
     AtMost,
     ClientFeature,
@@ -20,6 +20,7 @@ from conformance.lockstep.capabilities import (
     PowerFailure,
     Question,
     StatsField,
+    TwoReleases,
 )
 from conformance.lockstep.settings.dispatchers import DRAINING_FIELD
 from conformance.report.docs.markdown import grid, page
@@ -136,6 +137,8 @@ def _asked(question: Question) -> str:
             return field if kind == "draining" else f"the setting `{CLASSIC}`, or stats without that field"
         case KnownDispatchers():
             return "whether all brokers show draining hashes, or none, or a deployment of separate processes"
+        case TwoReleases():
+            return "a deployment of separate processes with brokers of two releases, as in `--broker 4.0.8,4.2.4`"
         case PowerFailure():
             return "a deployment of separate processes, with `journalSyncData=true`"
         case ClientFeature(name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from conformance.brokers.settings import MACHINES, NEAR, QUICK, STEADY, Setting
+from conformance.brokers.settings import MACHINES, NEAR, QUICK, ROLLBACK, STEADY, Setting
 from conformance.brokers.settings.deployment import BOOKIE, of_broker
 from conformance.brokers.settings.swarm import SWARM, Varied
 from conformance.report.docs.markdown import grid, page
@@ -18,6 +18,7 @@ _TABLES: Mapping[str, Mapping[str, Setting]] = {
 _DEPLOYMENT: Mapping[str, Mapping[str, Setting]] = {
     "Needed by a deployment with one bookie, in broker.conf": of_broker(),
     "Needed by a deployment, in bookkeeper.conf": BOOKIE,
+    "For the newer brokers of a rolling upgrade, if the older release lacks them": ROLLBACK,
 }
 
 

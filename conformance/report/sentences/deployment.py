@@ -28,8 +28,11 @@ BROKERS = "brokers"
 def action(operation: DeploymentOperation) -> tuple[str, str, str]:
     """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
     match operation:
-        case TakeOver(topic, how):
-            return BROKERS, f"the owner of topic {topic}", _leaves(how)
+        case TakeOver(topic, how, release):
+            other = (
+                "another broker" if release is None else f"another broker, of the {release} release if there are two,"
+            )
+            return BROKERS, f"the owner of topic {topic}", _leaves(how, other)
         case FreezeOwner(topic, how):
             gone = "is frozen (SIGSTOP)" if how == "freeze" else "is cut off from the metadata store"
             did = f"{gone}, and its session ends; another broker takes over"
@@ -65,14 +68,14 @@ def _lost(how: Loss) -> str:
             assert_never(how)
 
 
-def _leaves(how: Departure) -> str:
+def _leaves(how: Departure, other: str) -> str:
     match how:
         case "kill":
-            return "is killed (SIGKILL); another broker takes over, and it restarts on the same data"
+            return f"is killed (SIGKILL); {other} takes over, and it restarts on the same data"
         case "shutdown":
-            return "shuts down gracefully; another broker takes over, and it restarts on the same data"
+            return f"shuts down gracefully; {other} takes over, and it restarts on the same data"
         case "unload":
-            return "unloads the topic's namespace, which another broker is to take over"
+            return f"unloads the topic's namespace, which {other} is to take over"
         case _:
             assert_never(how)
 
@@ -93,9 +96,10 @@ def outcome_in_words(outcome: TakenOver | Thawed | BookiesLeft) -> str:
     match outcome:
         case BookiesLeft(number=number):
             return f"{count(number, 'bookie', 'bookies')} left"
-        case TakenOver(topics=topics, is_elsewhere=is_elsewhere):
+        case TakenOver(topics=topics, is_elsewhere=is_elsewhere, releases=releases):
             names = joined([f"topic {name}" for name in topics]) or "no topic"
-            return f"another broker owns {names}" if is_elsewhere else f"the same broker owns {names} again"
+            of = "" if releases is None else f", {releases[1]} after {releases[0]}"
+            return f"another broker owns {names}{of}" if is_elsewhere else f"the same broker owns {names} again"
         case Thawed(answers=()):
             return "nothing was left to answer"
         case Thawed(answers=answers):

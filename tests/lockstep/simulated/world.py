@@ -65,6 +65,7 @@ from model.operations import (
     Kill,
     LoseBookie,
     NetworkOperation,
+    OfTwo,
     OpenProducer,
     ReadChunkRate,
     ReadLog,
@@ -182,7 +183,9 @@ class SimulatedPerformer:
         updates_skip: int = 0,
         replicate_home: Replicate = as_it_is,
         policies: PoliciesVariant = POLICIES_AS_DOCUMENTED,
+        unread_release: OfTwo | None = None,
     ) -> None:
+        """``unread_release``: what its brokers store when they close a topic is not read by those of the other one."""
         self.clock = Clock()
         self.broker = SimulatedBroker(
             chance,
@@ -204,6 +207,9 @@ class SimulatedPerformer:
         self._access = SimulatedAccess()
         self._limits = SimulatedPolicies(policies)
         self._disturbed: set[str] = set()
+        self._release: OfTwo = "older"
+        """That of the broker that owns the topics."""
+        self._unread_release = unread_release
 
     def perform(self, operation: AnyOperation) -> Performed:
         """Perform one operation, and return its outcome."""
@@ -276,9 +282,8 @@ class SimulatedPerformer:
                 return self._send(operation) if session in self._sessions else Performed(Skipped("no such session"))
             case Restart() | Kill():
                 return self._bounce(operation)
-            case TakeOver(how=how):
-                late = self._bounce(Kill() if how == "kill" else Restart()).late
-                return Performed(TakenOver(tuple(self._policies)), late)
+            case TakeOver():
+                return self._take_over(operation)
             case FreezeOwner() | SendToFrozen() | AcknowledgeAtFrozen() | ThawOwners():
                 return Performed(Skipped("no process is frozen here"))
             case DisturbMetadataStore():
@@ -473,6 +478,13 @@ class SimulatedPerformer:
             if policies.are_of_broker and policies.of_topic is None and self._heeds_settings:
                 self.broker.switch(name, on=self._broker_default, by_its_own_policy=False)
         return Performed(DeduplicationSet(self._broker_default), late)
+
+    def _take_over(self, operation: TakeOver) -> Performed:
+        former = self._release
+        self._release = operation.release or ("newer" if former == "older" else "older")
+        is_unread = former == self._unread_release != self._release
+        late = self._bounce(Kill() if operation.how == "kill" or is_unread else Restart()).late
+        return Performed(TakenOver(tuple(self._policies), releases=(former, self._release)), late)
 
     def _clear_failpoints(self) -> Performed:
         late = self._collect(list(self._sessions))
