@@ -70,13 +70,14 @@ class PolicySet(Outcome, frozen=True, omit_defaults=True):
     ``is_shown``: the broker shows it within the bound. ``is_in_force``: another policy that was set after it is in
     force within the bound, by the topic's stats; None: stats of this release do not say. Of a quota on the backlog,
     ``not_evicted``: how many unacknowledged entries each subscription has although they should be evicted, but for the
-    last one; ``is_held_by_system``: the cursor of deduplication alone exceeds it within the bound.
+    last one (None: nobody waited for that); ``is_held_by_system``: the cursor of deduplication alone exceeds it within
+    the bound.
     """
 
     default: PolicyValue | None = None
     is_shown: bool = True
     is_in_force: bool | None = None
-    not_evicted: dict[str, int] = {}
+    not_evicted: dict[str, int] | None = None
     is_held_by_system: bool = False
 
 

@@ -261,7 +261,11 @@ def evicted(state: Example, operation: SetPolicy, outcome: AnyOutcome, at: Inter
     if not isinstance(outcome, PolicySet) or policy is None or not policy.evicting:
         return Allowed(state)
     consumption = _may_be_evicted(state.consumption, topic, at)
-    if policy.evicting != policy.in_force or not (topic in consumption.topics and consumption.topics[topic].is_sure):
+    if (
+        outcome.not_evicted is None
+        or policy.evicting != policy.in_force
+        or not (topic in consumption.topics and consumption.topics[topic].is_sure)
+    ):
         return Allowed(replace(state, consumption=consumption))
     for name, left in outcome.not_evicted.items():
         because = f"{left} messages of {name} are not evicted, although the quota of {topic} is {policy}"

@@ -40,7 +40,9 @@ def _(outcome: PolicySet) -> str:
     if not outcome.is_shown:
         return "the broker does not show that"
     in_force = {True: "it is in force", False: "it does not come into force", None: "it may not be in force yet"}
-    left = "".join(f"; {number} entries of {name} are not evicted" for name, number in outcome.not_evicted.items())
+    left = "".join(
+        f"; {number} entries of {name} are not evicted" for name, number in (outcome.not_evicted or {}).items()
+    )
     held = "; the cursor of deduplication exceeds it" if outcome.is_held_by_system else ""
     default = "" if outcome.default is None else f"; without policies the limit is {_in_words(outcome.default)}"
     return in_force[outcome.is_in_force] + left + held + default

@@ -57,6 +57,10 @@ def sets(
     return SetPolicy("t0", kind, value, level), PolicySet(is_in_force=is_in_force)
 
 
+def evicts() -> Happened:
+    return SetPolicy("t0", "backlog size", EVICTING), PolicySet(is_in_force=True, not_evicted={})
+
+
 def verdict(*steps: Happened) -> Allowed[Example] | Broken:
     return judged(TOPIC, *steps)
 
@@ -110,11 +114,11 @@ TOO_LARGE = Sent((NOT_ALLOWED,))
         ((P, S, M, sets("backlog size", HOLDS), SKIPPED), OPENS, OPENED, HELD),
         ((P, S, M, sets("backlog size", HOLDS), RELOADED), OPENS, HELD, OPENED),
         ((P, M, sets("backlog size", HOLDS)), OPENS, OPENED, HELD),
-        ((P, S, M, sets("backlog size", EVICTING)), OPENS, OPENED, HELD),
+        ((P, S, M, evicts()), OPENS, OPENED, HELD),
         (
             (P, S, M, N),
             SetPolicy("t0", "backlog size", EVICTING),
-            PolicySet(is_in_force=True),
+            PolicySet(is_in_force=True, not_evicted={}),
             PolicySet(is_in_force=True, not_evicted={"s": 2}),
         ),
         (
@@ -220,7 +224,7 @@ def test_what_a_policy_refuses_is_not_stored() -> None:
 
 
 def test_a_quota_that_evicts_leaves_one_message_at_most() -> None:
-    after = verdict(P, S, M, N, sets("backlog size", EVICTING))
+    after = verdict(P, S, M, N, evicts())
     assert isinstance(after, Allowed), after
     (cursor,) = after.state.consumption.cursors.values()
     log = after.state.consumption.log("t0")
@@ -228,9 +232,16 @@ def test_a_quota_that_evicts_leaves_one_message_at_most() -> None:
     assert left == {(Position(1, 1),)}
 
 
-def test_a_quota_that_may_not_be_in_force_yet_evicts_nothing_for_sure() -> None:
-    former = sets("backlog size", LARGE)
-    after = verdict(P, S, M, N, former, sets("backlog size", EVICTING, is_in_force=None))
+@pytest.mark.parametrize(
+    "changed",
+    [
+        (sets("backlog size", LARGE), sets("backlog size", EVICTING, is_in_force=None)),
+        (evicts(), N, sets("backlog size", None, "namespace", is_in_force=None)),
+    ],
+    ids=["not in force yet", "nobody waited"],
+)
+def test_a_quota_may_evict_before_the_suite_waits_for_it(changed: tuple[Happened, ...]) -> None:
+    after = verdict(P, S, M, *(changed if N in changed else (N, *changed)))
     assert isinstance(after, Allowed), after
     (cursor,) = after.state.consumption.cursors.values()
     assert {len(list(one.unacknowledged(after.state.consumption.log("t0")))) for one in cursor.possible} == {2}
