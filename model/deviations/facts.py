@@ -138,8 +138,10 @@ def is_unloaded(state: Example, topic: str) -> bool:
 
 def is_current_ledger_empty(state: Example, topic: str | None) -> bool:
     """Whether a topic has no entries, or was sent none since it was reloaded."""
-    if topic is None or is_empty(state, topic):
-        return topic is not None
+    return topic is not None and (is_empty(state, topic) or _is_reloaded_since_send(state, topic))
+
+
+def _is_reloaded_since_send(state: Example, topic: str) -> bool:
     for past in state.trace:
         match past.step.operation:
             case Send(session):
@@ -232,12 +234,12 @@ def cut_off_in_rollover(state: Example, step: Step, topic: str) -> frozenset[str
 
 
 def ends_in_full_ledger(state: Example, step: Step, topic: str) -> bool:
-    """Whether a step terminated a topic at the last entry of a ledger, while sends were unanswered."""
+    """Whether a step terminated a topic at the last entry of a ledger, which no reload has replaced since."""
     if step.operation != Terminate(topic) or not isinstance(step.outcome, Terminated):
         return False
     room = state.topics[topic].ledger_room
     is_full = room is not None and step.outcome.end.entry + 1 >= room
-    return is_full and any(state.sessions[one.session].topic == topic for one in step.late)
+    return is_full and not _is_reloaded_since_send(state, topic)
 
 
 def contention_forgotten(state: Example, topic: str) -> Example:

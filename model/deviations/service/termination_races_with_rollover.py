@@ -6,7 +6,12 @@ from typing import Final
 from msgspec import structs
 
 from model.deviation import Deviation, Shadow
-from model.deviations.facts import cut_off_in_rollover, is_last_ledger_full, pasts_since_load, tracked
+from model.deviations.facts import (
+    cut_off_in_rollover,
+    is_last_ledger_full,
+    pasts_since_load,
+    tracked,
+)
 from model.events import Refused
 from model.example.judge import judge_step
 from model.example.state import Example, Judgement
@@ -45,19 +50,24 @@ Loads = OpenProducer | Subscribe | ReadLog | Unload
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     match broken.evidence:
         case ErrorAnswer(topic=str(topic)) as error if _is_race(error) and _may_be_fenced(state, step, topic):
-            others = tuple(one for one in step.unexpected if not (_is_race(one) and one.topic == topic))
-            lost = replace(state, consumption=written.lost(state.consumption, topic))  # the broker reloads it by itself
-            return judge_step(lost, structs.replace(step, unexpected=others))
+            return _fenced_in(state, step, topic)
         case Closed(topic=str(topic)) if _is_fenced(state, topic):
             return broken.passing()
         case Closed(topic=str(topic)) if _is_closing(state, step, topic):
-            others = tuple(one for one in step.unexpected if not (isinstance(one, Closed) and one.topic == topic))
-            lost = replace(state, consumption=written.lost(state.consumption, topic))  # its consumers are closed, too
-            return judge_step(lost, structs.replace(step, unexpected=others))
+            return _fenced_in(state, step, topic)
         case Refused() if isinstance(step.operation, Terminate) and _failed(step, step.operation.topic):
             return broken.passing()
         case _:
             return None
+
+
+def _fenced_in(state: Example, step: Step, topic: str) -> Judgement:
+    """The step if the topic is fenced in it: its clients are closed, and the broker reloads it by itself."""
+    others = tuple(
+        one for one in step.unexpected if one.topic != topic or not (_is_race(one) or isinstance(one, Closed))
+    )
+    lost = replace(state, consumption=written.lost(state.consumption, topic))
+    return judge_step(lost, structs.replace(step, unexpected=others))
 
 
 def _may_be_fenced(state: Example, step: Step, topic: str) -> bool:
