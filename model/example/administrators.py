@@ -2,7 +2,8 @@
 
 A request for a namespace is the same request for everything in it. Of two requests at once, each that the broker
 confirms takes effect, and each that it refuses does not, in one of the two orders. An order is possible if each request
-may be answered like that after the one before. If both orders are possible, so are the states after both.
+may be answered like that after the one before. If both orders are possible, so are the states after both. Two deletions
+of one subscription are one, and may both be confirmed.
 
 Each request is judged as a step of its own, so what follows is explained as if they had come one by one.
 """
@@ -25,7 +26,7 @@ from model.example.unexpected import judge as judge_unexpected
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation
 from model.rules.catalogue import carries
-from model.subscription_operations import CreateSubscription, SkipAll
+from model.subscription_operations import CreateSubscription, DeleteSubscription, SkipAll
 from model.subscriptions.administration import WIDELY, reset_failed
 from model.vocabulary import RequestScope, SubscriptionId
 
@@ -41,12 +42,15 @@ def _in_turn(
     for number, (request, outcome) in enumerate(requests):
         late = () if number else step.late
         one = structs.replace(step, operation=request, outcome=outcome, late=late, unexpected=())
-        judged = judged.then(partial(_after_the_one_before, step=one, judge_step=judge_step))
+        before = requests[number - 1][0] if number else None
+        judged = judged.then(partial(_after_the_one_before, step=one, before=before, judge_step=judge_step))
     return judged
 
 
-def _after_the_one_before(state: Example, step: Step, judge_step: JudgeStep) -> Judgement:
+def _after_the_one_before(state: Example, step: Step, before: AnyOperation | None, judge_step: JudgeStep) -> Judgement:
     request = step.operation
+    if isinstance(before, DeleteSubscription) and isinstance(request, DeleteSubscription):
+        return judge_step(state, step)
     subscription = SubscriptionId(request.topic or "", request.subscription or "")
     is_gone = subscription in state.consumption.deleted
     if is_gone and not isinstance(request, CreateSubscription) and not isinstance(step.outcome, Refused):
