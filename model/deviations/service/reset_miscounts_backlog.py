@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from model.administrator_operations import Concurrent
 from model.deviation import Deviation, Shadow
 from model.deviations.facts import pasts_since_load
 from model.deviations.subscriptions import reset_by
@@ -27,19 +28,32 @@ ENTRY = Deviation(
 
 def adds(state: Example, step: Step, wrong: Count) -> tuple[int, int] | None:
     """The entries that were acknowledged individually at a reset. On a topic with markers, the acknowledged ones of
-    those count, too, so the number is not known."""
+    those count, too, so the number is not known. Another request at once may have come before or after the reset."""
     if wrong.of != "backlog":
         return None
-    subscription, left, missing, is_any = wrong.subscription, wrong.shown - wrong.difference, 0, False
-    for past in reversed([*pasts_since_load(state, subscription.topic)]):
+    subscription, left, least, most, is_any = wrong.subscription, wrong.shown - wrong.difference, 0, 0, False
+    pasts = [*reversed([*pasts_since_load(state, subscription.topic)])]
+    for number, past in enumerate(pasts):
         if subscription in reset_by(past):
-            beyond = [len(one.beyond()) for one in past.before.consumption.cursors[subscription].possible]
-            missing, is_any = missing + max(beyond), True
-        elif _is_right(past, subscription, missing):
-            missing = 0
+            beside = [one for one in pasts[max(0, number - 1) : number + 2] if one is not past and _at_once(one, past)]
+            beyond = max(_beyond(one, subscription) for one in (past, *beside))
+            least, most, is_any = least + (0 if beside else beyond), most + beyond, True
+        elif _is_right(past, subscription, most):
+            least = most = 0
     if is_any and wrong.state.log(subscription.topic).has_markers:
         return -left, -1
-    return (-min(left, missing), -min(left, missing)) if missing and left else None
+    return (-min(left, most), -min(left, least)) if most and left else None
+
+
+def _at_once(one: Past, other: Past) -> bool:
+    """Whether two requests are those of one step, in one of both orders."""
+    return isinstance(one.step.operation, Concurrent) and one.step.at == other.step.at
+
+
+def _beyond(past: Past, subscription: SubscriptionId) -> int:
+    """How many entries were acknowledged individually before a step."""
+    cursor = past.before.consumption.cursors.get(subscription)
+    return 0 if cursor is None else max(len(one.beyond()) for one in cursor.possible)
 
 
 def _is_right(past: Past, subscription: SubscriptionId, missing: int) -> bool:

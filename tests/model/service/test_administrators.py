@@ -8,11 +8,13 @@ from model.administrator_operations import AtOnce, ClearBacklog
 from model.deviations import DEVIATIONS
 from model.events import (
     Abandoned,
+    Acknowledged,
     AnyOutcome,
     BothAnswered,
     Created,
     CursorRead,
     CursorReset,
+    Delivery,
     Done,
     MessagePeeked,
     Opened,
@@ -20,6 +22,7 @@ from model.events import (
     Sent,
     StillConnected,
     Stored,
+    Subscribed,
 )
 from model.example import Example
 from model.explain import judge
@@ -28,6 +31,7 @@ from model.log import Position
 from model.operations import AnyOperation, CreateTopic, OpenProducer, Send, Unload
 from model.service.unexpected import Silence
 from model.subscription_operations import (
+    AckById,
     CreateSubscription,
     DeleteSubscription,
     PeekMessage,
@@ -35,6 +39,7 @@ from model.subscription_operations import (
     ResetCursor,
     Skip,
     SkipAll,
+    Subscribe,
 )
 from model.vocabulary import Entry, Message
 from tests.verdicts import Happened, allowed_by, broken_by
@@ -148,6 +153,34 @@ def test_the_answers_tell_the_order() -> None:
     after(both((PeekMessage("t", "s", 1), MessagePeeked(Position(3, 2))), SKIP_2), shows(2))
     after(both((PeekMessage("t", "s", 1), MessagePeeked(Position(3, 0))), SKIP_2), shows(2))
     assert rule_broken(both((PeekMessage("t", "s", 1), MessagePeeked(Position(3, 1))), SKIP_2)) == "SERVE-11"
+
+
+def test_two_deletions_at_once_may_both_be_confirmed() -> None:
+    consumer: Happened = (Subscribe("c", "t", "s", "Shared"), Subscribed())
+    by_force: Happened = (DeleteSubscription("t", "s", by_force=True), Done())
+    for before, deletions, allowed in (
+        ((), both(DELETES, DELETES), True),
+        ((consumer,), both(DELETES, by_force), True),
+        ((consumer,), both(by_force, DELETES), True),
+        ((consumer,), both(DELETES, DELETES), False),
+        ((DELETES,), both(DELETES, DELETES), False),
+    ):
+        judged = judge(after(*before), deletions[0], deletions[1])
+        assert isinstance(judged, Allowed) == allowed, (before, deletions, judged)
+
+
+def test_a_reset_beside_a_skip_may_miscount_what_was_acknowledged_before_either() -> None:
+    """Seen on 4.0.8: the skip took effect last, and the backlog was too low by the acks before both."""
+    consumer: Happened = (Subscribe("c", "t", "s", "Shared"), Subscribed())
+    messages = tuple(Delivery(Position(3, number), business_id=f"b{number + 1}") for number in (1, 2))
+    acked: Happened = (AckById("c", ("b2", "b3")), Acknowledged(messages, receipt=True))
+    skip: Happened = (Skip("t", "s", 1), Done())
+    reset: Happened = (ResetCursor("t", "s", "b4"), CursorReset(Position(3, 3)))
+    for requests in (both(skip, reset), both(reset, skip)):
+        state = after(consumer, acked, requests, knows=True)
+        for backlog, allowed in ((2, True), (0, True), (3, False)):
+            judged = judge(state, ReadCursor("t", "s"), CursorRead(Position(3, 3), (), backlog, 0))
+            assert isinstance(judged, Allowed) == allowed, (backlog, judged)
 
 
 def test_an_internal_error_is_no_refusal() -> None:
