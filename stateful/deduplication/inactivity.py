@@ -29,9 +29,9 @@ class InactivityMachine(Producers):
     """Inactive producers are purged, while others come and go."""
 
     @initialize(second=st.booleans(), switch=SWITCHES)
-    def create_topics(self, second: bool, switch: Switch) -> None:
+    def create_topics(self, second: bool | None, switch: Switch) -> None:
         """One topic or two, deduplication on."""
-        self.topics = TOPICS[: 1 + second]
+        self.topics = TOPICS[: 1 + bool(second)]
         for topic in self.topics:
             self.do(CreateTopic(topic=topic, deduplication=switch))
 
