@@ -121,3 +121,20 @@ def recovered_to_last(state: ProducerState) -> ProducerState:
         replace(one, counts=NONE) if one.is_counted and one.highest > last else one for one in state.entries
     )
     return replace(state, entries=entries, pushed=last, persisted=last)
+
+
+def may_recover_twice(state: Example, step: Step, topic: str | None) -> bool:
+    """Whether a second recovery of a topic may continue."""
+    return topic is not None and may_be_loaded_twice(state, topic) and may_recover(state, step, topic)
+
+
+def may_be_loaded_twice(state: Example, topic: str) -> bool:
+    """Whether a topic had its own policy when it was loaded last, or got it before it served a producer."""
+    view = state.topics.get(topic)
+    if view is None or not (view.enabled and view.has_policy and view.reloads):
+        return False
+    for past in pasts_since_load(state, topic):
+        was = past.before.topics.get(topic)
+        if was is not None and not was.has_policy:
+            return served_ms(past.before, topic) is None
+    return True

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from model.deduplication.inactivity import SLACK_MIN, forgotten
 from model.deviation import Deviation, Shadow
-from model.deviations.facts import pasts_since_load
+from model.deviations.purges import forgetting
 from model.events import Opened
-from model.example.state import Example
+from model.example.state import Example, Past
 from model.example.step import Step
 from model.operations import CloseProducer, CrashProducer, OpenProducer, SetDeduplication
-from model.producer_operations import ProducersPurged, PurgeProducers
 
 ENTRY = Deviation(
     name="connected-producer-purged",
@@ -32,20 +29,7 @@ ENTRY = Deviation(
 
 def alternatives(state: Example, step: Step) -> Iterator[Example]:
     """Producers are forgotten that count as inactive since they left."""
-    match step.operation, step.outcome:
-        case PurgeProducers(topic, minutes), ProducersPurged(timeout_min) if topic in state.topics:
-            view = state.topics[topic]
-            recorded = _recorded(state, topic)
-            gone = {name for name, passed in recorded.items() if passed + minutes + SLACK_MIN > timeout_min}
-            if view.enabled and not gone.isdisjoint(view.activity.kept):
-                states = {
-                    name: ones.union(*map(forgotten, ones)) if name in gone else ones
-                    for name, ones in view.states.items()
-                }
-                activity = replace(view.activity, kept=view.activity.kept - gone)
-                yield state.with_topic(topic, replace(view, states=states, activity=activity))
-        case _:
-            return
+    return forgetting(state, step, _left_and_returned)
 
 
 def shadows(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
@@ -53,23 +37,15 @@ def shadows(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
     yield tuple(step for step in steps if not isinstance(step.operation, SetDeduplication))
 
 
-def _recorded(state: Example, topic: str) -> dict[str, int]:
-    """Before the last step: for how many minutes each producer counts as inactive, since it left while deduplication was
-    enabled. Its return counts only if deduplication is enabled then."""
-    recorded: dict[str, int] = {}
-    for past in reversed(list(pasts_since_load(state, topic))[1:]):
-        if (before := past.before.topics.get(topic)) is None:
-            continue
-        match past.step.operation, past.step.outcome:
-            case OpenProducer(topic=at, producer=producer), Opened() if at == topic and before.enabled:
-                recorded.pop(producer, None)
-            case ((CloseProducer(session) | CrashProducer(session)), _) if before.enabled:
-                left = past.before.sessions.get(session)
-                if left is not None and left.topic == topic:
-                    recorded[left.producer] = 0
-            case PurgeProducers(topic=at, minutes=minutes), ProducersPurged(timeout_min) if at == topic:
-                later = {name: passed + minutes for name, passed in recorded.items()}
-                recorded = {name: passed for name, passed in later.items() if before.enabled and passed <= timeout_min}
-            case _:
-                pass
-    return recorded
+def _left_and_returned(past: Past, topic: str) -> dict[str, bool]:
+    """A producer that leaves, or returns, counts only while deduplication is enabled."""
+    if not past.before.topics[topic].enabled:
+        return {}
+    match past.step.operation, past.step.outcome:
+        case OpenProducer(topic=at, producer=producer), Opened() if at == topic:
+            return {producer: False}
+        case ((CloseProducer(session) | CrashProducer(session)), _):
+            left = past.before.sessions.get(session)
+            return {left.producer: True} if left is not None and left.topic == topic else {}
+        case _:
+            return {}

@@ -8,8 +8,8 @@ from model.deduplication.producer_state import NONE, ProducerState, ProducerStat
 from model.deduplication.snapshots import WrongId
 from model.deduplication.topic_observer import WrongAnswer, WrongLastSequenceId
 from model.deviation import Deviation, Shadow
-from model.deviations.facts import is_reloaded_by, pasts_since_load
-from model.deviations.loads import answers_in, may_recover, served_ms, sessions_in
+from model.deviations.facts import is_reloaded_by
+from model.deviations.loads import answers_in, may_be_loaded_twice, may_recover_twice, sessions_in
 from model.deviations.subscriptions import judged_from
 from model.events import Opened, Stored, Unknown
 from model.example.state import Example, Judgement
@@ -45,14 +45,14 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     """The producer is served before all entries are replayed, or a second replay sets its ids back."""
     match broken.evidence:
         case WrongAnswer(view, states, entry, answer, around) if view.has_policy:
-            topics = {one.topic for one in sessions_in(state, step) if _is_recovering(state, step, one.topic)}
+            topics = {one.topic for one in sessions_in(state, step) if may_recover_twice(state, step, one.topic)}
             loaded = frozenset(stored for topic in topics for stored in _at_load(state, topic))
             late = [low for one in states for low in _replayed_in_part(one)]
             if isinstance(answer, Stored):
                 late += [low for one in states for low in _set_back(one, loaded)]
             after = frozenset(new for low in late for new in observer.send(low, entry, answer, around))
             return broken.passing(after) if topics and after else None
-        case WrongLastSequenceId(_, states, highest) if _is_recovering(state, step, step.operation.topic):
+        case WrongLastSequenceId(_, states, highest) if may_recover_twice(state, step, step.operation.topic):
             after = _reported_wrongly(states, highest, frozenset(_at_load(state, step.operation.topic or "")))
             return broken.passing(after) if after else None
         case WrongId(view, _, producer, highest) if isinstance(step.operation, ReadSnapshot):
@@ -76,7 +76,7 @@ def alternatives(state: Example, step: Step) -> Iterator[Example]:
         return
     match step.operation, step.outcome:
         case OpenProducer(topic=topic, producer=name, cluster=None), Opened(last_sequence_id=int(highest)):
-            if _is_recovering(past.before, step, topic):
+            if may_recover_twice(past.before, step, topic):
                 loaded = frozenset(_at_load(past.before, topic))
                 if late := _reported_wrongly(past.before.topics[topic].state(name), highest, loaded):
                     view = state.topics[topic]
@@ -93,7 +93,7 @@ def _reported_wrongly(states: ProducerStates, highest: int, loaded: frozenset[En
 
 def _sent_late(before: Example, step: Step) -> Iterator[Example]:
     for session in sessions_in(before, step):
-        if _is_recovering(before, step, session.topic):
+        if may_recover_twice(before, step, session.topic):
             view = before.topics[session.topic]
             states = view.state(session.producer)
             late = states.union(*(_replayed_in_part(one) for one in states))
@@ -107,29 +107,12 @@ def _has_unknown_answers(step: Step, session: Session) -> bool:
     return session.client == "official" or any(isinstance(one, Unknown) for one in answers_in(step))
 
 
-def _is_recovering(state: Example, step: Step, topic: str | None) -> bool:
-    """Whether a second recovery of a topic may continue."""
-    return topic is not None and _may_race(state, topic) and may_recover(state, step, topic)
-
-
-def _may_race(state: Example, topic: str) -> bool:
-    """Whether a topic had its own policy when it was loaded last, or got it before it served a producer."""
-    view = state.topics.get(topic)
-    if view is None or not (view.enabled and view.has_policy and view.reloads):
-        return False
-    for past in pasts_since_load(state, topic):
-        was = past.before.topics.get(topic)
-        if was is not None and not was.has_policy:
-            return served_ms(past.before, topic) is None
-    return True
-
-
 def _last_before_race(state: Example, topic: str) -> Position | None:
     """The last entry of a topic when it was last loaded with two recoveries."""
     now = state
     for past in state.trace:
         if is_reloaded_by(past, topic):
-            if _may_race(now, topic):
+            if may_be_loaded_twice(now, topic):
                 return past.before.topics[topic].last_position
             now = past.before
     return None

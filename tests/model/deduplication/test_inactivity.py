@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 
+from model.cursors.ledger import Interval
 from model.deviations import DEVIATIONS
-from model.judgement import Allowed
+from model.deviations.loads import RECOVERY_MS
+from model.example.state import Judgement
+from model.explain import judge
+from model.judgement import Allowed, Broken
 from tests.notation import steps
 from tests.verdicts import broken_by, judged
 
@@ -75,3 +81,23 @@ def test_only_a_producer_that_returned_while_deduplication_was_off_is_purged_for
         f"{GONE}; t disables; p opens -1; t enables; {purged.replace('400', '200')}",
     ):
         assert broken_by(*steps(nearby), known=DEVIATIONS).rule == "DEDUP-20", nearby
+
+
+def forgotten_after(wait_ms: float, topic: str = "topic-on", *, known: Collection[str] = DEVIATIONS) -> Judgement:
+    """What is judged if a producer opens so long after a topic is loaded, and is forgotten while it is connected."""
+    loaded = steps(f"{SENT.replace('t on', f't {topic}')}; t unloads; q opens 5")
+    verdict = judged(*loaded, known=known)
+    for operation, outcome, *_ in steps("p opens 5; t purges 400; p sends 5@2"):
+        assert isinstance(verdict, Allowed), verdict
+        verdict = judge(verdict.state, operation, outcome, at=Interval(wait_ms, wait_ms))
+    return verdict
+
+
+def test_a_second_recovery_counts_only_for_producers_that_open_during_it() -> None:
+    name = "second-recovery-counts-as-leave"
+    allowed = forgotten_after(RECOVERY_MS, known=[name])
+    assert isinstance(allowed, Allowed)
+    assert allowed.deviations == (name,)
+    for broken in (forgotten_after(RECOVERY_MS + 1), forgotten_after(RECOVERY_MS, "on")):
+        assert isinstance(broken, Broken)
+        assert (broken.rule, broken.deviation) == ("DEDUP-20", None)
