@@ -29,6 +29,8 @@ JAVA = "java:4.0.8"
 PYTHON = "python:3.12.0"
 GO = "go:0.19.0"
 RUST = "rust:6.9.1"
+A_WEEK = pytest.mark.weekly
+"""Of the Rust client a hundred libraries are compiled, for minutes."""
 COMPILED = {JAVA: "javac", GO: "go", RUST: "cargo"}
 
 
@@ -47,7 +49,7 @@ def no_driver_afterwards() -> Iterator[None]:
     use(None)
 
 
-@pytest.mark.parametrize("name", [JAVA, PYTHON, GO, RUST])
+@pytest.mark.parametrize("name", [JAVA, PYTHON, GO, pytest.param(RUST, marks=A_WEEK)])
 def test_a_driver_sends_receives_and_passes_refusals_on(name: str, broker: Broker, topic: str) -> None:
     driver_or_skip(name)
     assert [client_info().name, client_info().version] == name.split(":")
@@ -143,7 +145,10 @@ def test_a_client_that_cannot_abort_has_a_process_of_its_own_which_is_killed(bro
         assert isinstance(again.answer(again.send(1, b"x"), timeout_s=TIMEOUT_S), Receipt)
 
 
-@pytest.mark.parametrize(("name", "known"), [(JAVA, None), (GO, "known_failing_of_go.txt"), (RUST, None)])
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [(JAVA, None), (GO, "known_failing_of_go.txt"), pytest.param(RUST, None, marks=A_WEEK)],
+)
 def test_a_driver_of_the_suite_keeps_its_contract_but_for_known_failures_of_its_client(
     name: str, known: str | None
 ) -> None:

@@ -1,7 +1,7 @@
 //! A driver of Pulsar's Rust client, for pulsar-conformance. docs/driver-protocol.md specifies the protocol.
 //!
-//! It uses only the public API that all releases since 6.4.1 have. That API cannot cut connections, so each client has a
-//! process. It neither takes nor shows sequence ids, and it has no chunking and no request to redeliver everything.
+//! It was compiled against 6.9.1. The public API cannot cut connections, so each client has a process. It neither takes nor
+//! shows sequence ids, and it has no chunking and no request to redeliver everything.
 //! A task performs the requests of each producer and each consumer.
 
 use std::collections::HashMap;
