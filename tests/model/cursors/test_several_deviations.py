@@ -17,6 +17,7 @@ from model.events import (
     Persisted,
     Range,
     ReceivedMessages,
+    RedeliveryTimes,
     Subscribed,
 )
 from model.judgement import Allowed, Broken
@@ -26,6 +27,7 @@ from model.subscription_operations import (
     AwaitPersisted,
     CloseConsumer,
     CreateSubscription,
+    NackRepeatedly,
     ReadCursor,
     Receive,
     ReceiveAll,
@@ -182,3 +184,20 @@ def test_acks_of_many_subscriptions_are_lost_one_after_the_other() -> None:
     known = "unload-while-cursor-ledger-opens"
     allowed = verdicts.allowed_by(*history, known=known, step_ms=10.0)
     assert allowed.deviations == (known,) * len(names)
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "library", "is_allowed"),
+    [
+        ((0.0, 18.0, 20.0), "rust:6.9.1", True),
+        ((150.0, 18.0, 20.0), "rust:6.9.1", False),
+        ((0.0, 18.0, 20.0), "java:4.0.8", False),
+    ],
+)
+def test_only_a_redelivery_at_once_is_one_without_a_delay(
+    after_ms: tuple[float, ...], library: str, is_allowed: bool
+) -> None:
+    nacked = NackRepeatedly("t0", times=3, library=library)
+    redelivered = RedeliveryTimes(Delivery(at(0), business_id="b0"), 300.0, after_ms)
+    judgement = judged(*topic(1), (nacked, redelivered), known=["nack-without-delay"])
+    assert isinstance(judgement, Allowed) == is_allowed
