@@ -64,7 +64,7 @@ FOUND: dict[str, tuple[dict[str, Any], set[str]]] = {
     ),
     "crash_acknowledges": (
         {"cursors": SimulatedVariant(crash_acknowledges=True)},
-        OF_ACKS | {"ACK-11", "ACK-17", "KEY-05", "KEY-06", "KEY-09", "KEY-13"},
+        OF_ACKS | {"ACK-11", "ACK-17", "KEY-02", "KEY-05", "KEY-06", "KEY-09", "KEY-13"},
     ),
     "no_draining": ({"keys": KeysVariant(no_draining=True)}, {"KEY-01", "KEY-02", "KEY-11"}),
     "leaver_forgotten": (

@@ -75,7 +75,9 @@ def _overwriting(
 
     ``then``: the cursor before. The entry stays a pending ack of the consumer.
     """
-    log, after = state.consumption.log(subscription.topic), state.consumption.cursors[subscription]
+    if (after := state.consumption.cursors.get(subscription)) is None:
+        return  # not durable, and gone with its connection
+    log = state.consumption.log(subscription.topic)
     remembered = _remembered(before(state).consumption.consumers[name], subscription)
     lost = frozenset(_handled(one, acks, log, remembered) for one in then.possible)
     if lost == frozenset(with_all(acks, one, log) for one in then.possible):
