@@ -39,9 +39,11 @@ ENTRY = Deviation(
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     match broken.evidence:
         case WrongAnswer(view, states, entry, answer, around) if view.enabled and entry.chunk is not None:
-            judged = partial(_judged, around=around)
-            is_so = judged(states, entry, answer) and not (view.reloads == 0 and any(map(_counts_a_chunk, states)))
-            return broken.passing(frozenset({Judges(judged)})) if is_so else None
+            if view.reloads == 0 and any(map(_counts_a_chunk, states)):
+                return None
+            # Receipts of chunks of one message can be exchanged, so the wrong answer may be that of another chunk.
+            judged = broken.passing(frozenset({Judges(partial(_judged, around=around))}))
+            return None if _is_left(judged, entry, answer) else judged
         case WrongLog(view, name, states, entries) if view.enabled:
             topic = step.operation.topic
             again = [] if topic is None else [one for one in unanswered(state, topic, name) if one.is_part]
@@ -55,6 +57,11 @@ def _judged(states: ProducerStates, entry: Entry, answer: Answer, around: Circum
     if entry.chunk is None:
         return frozenset()
     return frozenset(new for one in states for new in chunks.judged(one, entry, answer, around, ONLY_LAST))
+
+
+def _is_left(judged: Judgement, entry: Entry, answer: Answer) -> bool:
+    wrong = judged.evidence if isinstance(judged, Broken) else None
+    return isinstance(wrong, WrongAnswer) and (wrong.entry, wrong.answer) == (entry, answer)
 
 
 def _counts_a_chunk(state: ProducerState) -> bool:
