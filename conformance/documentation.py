@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import pkgutil
 import sys
+from importlib import import_module
 from pathlib import Path
 
+import model
 from conformance.brokers.tried import tried
 from conformance.clients.driver import protocol
 from conformance.faults import catalogue
@@ -40,6 +43,8 @@ TRACK_RECORD = "results/track-record.jsonl"
 
 def pages(folder: Path) -> dict[str, str]:
     """The generated pages by file name. Raises HarnessError if a hunt in ``folder`` cannot be read."""
+    for module in pkgutil.walk_packages(model.__path__, "model."):
+        import_module(module.name)  # which says where the rules are decided
     kept = sorted((folder / HUNTS).glob("*.json"))
     return {
         f"{REFERENCE}/verdicts.schema.json": json_schema().decode(),

@@ -164,8 +164,11 @@ def test_an_unknown_deviation_breaks_its_rule_by_name(name: str) -> None:
 def test_every_deviation_that_a_topic_can_show_is_simulated() -> None:
     shown_by_sources = {name for name, deviation in DEVIATIONS.items() if deviation.rule == "DEDUP-13"}
     of_other_documents = {name for name, deviation in DEVIATIONS.items() if not deviation.rule.startswith("DEDUP")}
-    # test_topics_with_markers, test_late_policies, test_policies, test_snapshots; of clients, which are not simulated
+    # test_topics_with_markers, test_late_policies, test_policies, test_snapshots, test_inactivity; of clients, which
+    # are not simulated
     in_small_histories = {
+        "connected-producer-purged",
+        "second-recovery-counts-as-leave",
         "last-sequence-id-not-adopted",
         "last-sequence-id-of-batch-is-lowest",
         "marker-producer-in-snapshot",
