@@ -136,7 +136,7 @@ def new_choices(
     return new
 
 
-@pytest.mark.parametrize(("machine", "seeds"), [(AcknowledgmentMachine, (1, 4, 7)), (MixedKillsMachine, (1, 4))])
+@pytest.mark.parametrize(("machine", "seeds"), [(AcknowledgmentMachine, (1, 4, 7)), (MixedKillsMachine, (1, 4, 7))])
 def test_a_run_prefers_what_no_run_before_it_has_drawn(
     machine: type[AcknowledgmentMachine | MixedMachine], seeds: Sequence[int]
 ) -> None:
