@@ -372,10 +372,8 @@ def _setting_changed(state: Example, outcome: AnyOutcome) -> Judgement:
 
 def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
     session = state.sessions[operation.session]
-    if session.client == "wire":
-        state = state.with_confirmed(
-            session.topic, lambda log: confirmed.sent(log, session.producer, operation.entries)
-        )
+    counted = confirmed.sent if session.client == "wire" else confirmed.sent_by_client
+    state = state.with_confirmed(session.topic, lambda log: counted(log, session.producer, operation.entries))
     state = replace(state, consumption=written.sent(state.consumption, session.topic, operation.entries))
     contention = state.service.contention(session.topic)
     if isinstance(outcome, Sent) and contention.is_known and operation.session in contention.fenced:

@@ -59,6 +59,10 @@ def test_what_a_client_sent_twice_may_be_stored_twice() -> None:
     assert exercised(f"{BEFORE}; t moves; p opens -1; p sends 2@4:0; {READ} p:2@4:0") == ("SERVE-06",)
 
 
+def test_what_pulsar_client_sent_again_may_be_stored_again() -> None:
+    assert exercised(f"{BEFORE}; t moves; p opens -1 official; p sends 2@4:0; {READ} p:2@4:0") == ("SERVE-06",)
+
+
 IN_FLIGHT = f"{BEFORE}; p sends 3; t freezes ~ p ?; thaws p 3@3:2"
 
 
