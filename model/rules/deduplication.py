@@ -148,7 +148,7 @@ STATEMENTS = (
     Rule(
         "DEDUP-20",
         "000",
-        "The map of producers forgets a producer only after the configured time of inactivity; until then its ids are judged as ever, whoever else came and went, over reloads and kills.",
+        "The broker forgets the sequence ids of a producer only after the configured time of inactivity. Until then it judges them as before, whatever other producers do, over reloads and kills.",
         (Decided.FAULT,),
         "How is the MessageDeduplication state persisted?",
     ),

@@ -1,8 +1,8 @@
 """Performs operations on many holes between acknowledgments, each by a function that is found by its type.
 
-The topic beside a topic of the example has a producer and a subscription of its own. Each operation connects anew, so
-nothing of it is open when the topic is unloaded or its broker is killed. The consumer is exclusive, so it receives in
-order: the message that is sent last ends what it receives.
+The topic beside a topic of the example has a producer and a subscription of its own. Each operation opens a connection
+of its own, so nothing is connected when the topic is unloaded or its broker is killed. The consumer is exclusive, so it
+receives in order: the message that is sent last ends what it receives.
 """
 
 from __future__ import annotations
