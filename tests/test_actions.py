@@ -92,6 +92,13 @@ def test_the_action_and_the_steps_of_the_workflow_use_only_options_of_check() ->
     assert variables <= {name.removeprefix("--") for name in options}
 
 
+def test_both_workflows_build_alike_and_at_the_same_times() -> None:
+    """A workflow cannot include a part of another one, so one of them has a copy."""
+    example, run_steps_only = read(EXAMPLE), read(RUN_STEPS)
+    assert example["jobs"]["build"] == run_steps_only["jobs"]["build"]
+    assert example["on"] == run_steps_only["on"]
+
+
 def test_the_workflow_of_run_steps_uses_only_actions_of_github() -> None:
     jobs = read(RUN_STEPS)["jobs"].values()
     used = [step["uses"] for job in jobs for step in job["steps"] if "uses" in step]
