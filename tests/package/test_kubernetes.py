@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from conformance.brokers.interface import Broker
+from tests.package.commands import ROOT
 
-ROOT = Path(__file__).parents[2]
 OLDEST_SERVED = "1.30"
 
 
