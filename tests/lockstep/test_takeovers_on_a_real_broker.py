@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import product
 
 import pytest
@@ -97,19 +97,26 @@ HISTORIES: dict[str, Sequence[AnyOperation]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    text: str = request.config.getoption("--broker")
-    if text.startswith(("container:", "pulsar:", "standalone:")):
-        pytest.skip("--broker names no release")
+@contextmanager
+def started(text: str, size: Size) -> Iterator[World]:
+    """A deployment of brokers, as ``--broker`` names them, that the suite starts and stops."""
     settings = {name: setting.value for name, setting in MACHINES.items()}
-    deployment = parse_broker(text, settings=settings, size=Size(brokers=2, bookies=3))
+    deployment = parse_broker(text, settings=settings, size=size)
     assert isinstance(deployment, Deployment)
     deployment.start()
     made = World(deployment, place=RunPlace(deployment))
     yield made
     made.close()
     deployment.stop()
+
+
+@pytest.fixture(scope="module")
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    text: str = request.config.getoption("--broker")
+    if text.startswith(("container:", "pulsar:", "standalone:")):
+        pytest.skip("--broker names no release")
+    with started(text, Size(brokers=2, bookies=3)) as world:
+        yield world
 
 
 def played(world: World, operations: Sequence[AnyOperation], *defects: BrokerDefect) -> str | None:

@@ -8,19 +8,17 @@ from typing import Final
 import pytest
 
 from conformance.brokers.deployment import Deployment
-from conformance.brokers.select import parse_broker
-from conformance.brokers.settings import MACHINES
+from conformance.brokers.size import SMALLEST
 from conformance.engine.execution import perform
 from conformance.faults.catalogue import BrokerDefect, find
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
-from conformance.tenancy.place import RunPlace
 from model.events import TakenOver
 from model.example import Example
 from model.operations import AnyOperation, CreateTopic, OpenProducer, ReadLog, Send, TakeOver
 from model.subscription_operations import Acknowledge, CreateSubscription, ReadCursor, Receive, Subscribe
-from tests.lockstep.test_takeovers_on_a_real_broker import entries, played
+from tests.lockstep.test_takeovers_on_a_real_broker import entries, played, started
 
 OLDER, NEWER = "4.0.8", "4.2.4"
 
@@ -48,14 +46,8 @@ HISTORIES: dict[str, Sequence[AnyOperation]] = {
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    settings = {name: setting.value for name, setting in MACHINES.items()}
-    deployment = parse_broker(f"{OLDER},{NEWER}", settings=settings)
-    assert isinstance(deployment, Deployment)
-    deployment.start()
-    made = World(deployment, place=RunPlace(deployment))
-    yield made
-    made.close()
-    deployment.stop()
+    with started(f"{OLDER},{NEWER}", SMALLEST) as world:
+        yield world
 
 
 @pytest.mark.parametrize("name", HISTORIES)
