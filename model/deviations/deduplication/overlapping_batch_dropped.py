@@ -37,7 +37,8 @@ ENTRY = Deviation(
 def alternatives(state: Example, step: Step) -> Iterator[Example]:
     """A batch that is confirmed as a duplicate was dropped, although it need not have been one: as if it was not sent.
 
-    Whether entries before it are stored that have its messages, too, is not known yet.
+    Whether entries before it are stored that have its messages, too, is not known yet. If they are in flight, it was
+    confirmed too early.
     """
     if state.past is not None and (changed := _without_dropped(state.past.before, step)) is not None:
         yield from judged_from(*changed)
@@ -81,8 +82,8 @@ def _not_dropped(
     possible = [each for one in states for each in (one, *without_pending(one, only_failing=True))]
 
     def is_dropped(entry: Entry, answer: Answer) -> bool:
-        overlapping = (one for one in possible if entry.lowest <= one.written < entry.highest)
-        return isinstance(answer, Duplicate) and any(overlapping)
+        overlapping = (one for one in possible if entry.lowest <= one.written and one.persisted < entry.highest)
+        return isinstance(answer, Duplicate) and entry.lowest < entry.highest and any(overlapping)
 
     pairs = list(zip(entries, answers, strict=False))
     kept = [(entry, answer) for entry, answer in pairs if not is_dropped(entry, answer)]

@@ -56,6 +56,14 @@ def test_a_batch_may_be_dropped_before_entries_whose_write_failed() -> None:
     assert broken_without_a_name(f"{pushed}; p opens 30") == "DEDUP-09"
 
 
+def test_a_batch_may_be_dropped_before_the_entries_that_have_its_messages_are_written() -> None:
+    history = "t on; p opens -1; p sends 34@0; p sends 35 41 42; p crashes ~ p ? ? ?; p opens 42"
+    early, again = "p sends 34-37=dup 41=UnknownStatus; p crashes; p opens 42", "p sends 35=UnknownStatus"
+    assert deviates("overlapping-batch-dropped", f"{history}; {early}; {again}")
+    assert is_sound(f"{history}; p sends 41=UnknownStatus; p crashes; p opens 42; {again}")
+    assert broken_without_a_name(f"{history}; p sends 35=dup 41=UnknownStatus; {again}") == "DEDUP-05"
+
+
 def test_the_messages_of_a_batch_without_highest_id_are_stored_again() -> None:
     history = "t on; p opens -1 official; p sends 1-3@0"
     assert deviates("batch-without-highest-id", f"{history}; p sends 2@1")
