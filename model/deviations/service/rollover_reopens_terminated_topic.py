@@ -5,9 +5,12 @@ from dataclasses import replace
 
 from model.deviation import Deviation, Shadow
 from model.deviations.facts import cut_off_in_rollover, ends_in_full_ledger
-from model.example.state import Example
+from model.events import Terminated
+from model.example.state import Example, Judgement
 from model.example.step import Step
+from model.judgement import Broken
 from model.operations import Terminate
+from model.service.confirmed import AfterTheEnd
 from model.subscriptions import written
 
 ENTRY = Deviation(
@@ -26,6 +29,16 @@ ENTRY = Deviation(
         statement="A topic whose last ledger has room has an entry after its end, or one that was reloaded since its last entry.",
     ),
 )
+
+
+def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
+    """Sends that waited for the next ledger are confirmed there before the broker has closed their producer."""
+    match broken.evidence, step.operation, step.outcome:
+        case AfterTheEnd(topic, positions), Terminate(), Terminated(end) if positions:
+            is_next = ends_in_full_ledger(state, step, topic) and all(end.ledger < one.ledger for one in positions)
+            return broken.passing() if is_next else None
+        case _:
+            return None
 
 
 def alternatives(state: Example, step: Step) -> Iterator[Example]:

@@ -128,6 +128,14 @@ def test_only_a_rollover_reopens_a_terminated_topic() -> None:
     assert broken(reloaded, OPENS, Opened(-1)).deviation is None
 
 
+def test_a_rollover_confirms_waiting_sends_after_the_end() -> None:
+    assert broken_by(*BEGIN, terminated(7, at(5))).deviation == REOPENED
+    state = after(terminated(7, at(5)), knows=True)
+    assert isinstance(judge(state, ReadLog("t"), log(7)), Allowed)
+    for confirmed, end in ((5, 4), (7, 4), (7, 3)):
+        assert broken_by(*BEGIN, terminated(confirmed, at(end))).deviation is None
+
+
 def test_a_rollover_reopens_a_terminated_topic_also_if_no_send_waits() -> None:
     filled = (Terminate("t"), Terminated(at(5)), (Late("p", tuple(Stored(at(number)) for number in range(1, 6))),))
     begin = (*BEGIN[:2], (Send("p", ALL[:5], wait=False), Sent(())), filled)
