@@ -116,7 +116,13 @@ class CommandSubscribe(Struct, frozen=True, tag="subscribe"):
     """SUBSCRIBE, of a new consumer or of one that reconnects."""
 
 
-ConsumerCommand = CommandMessage | CommandAck | CommandRedeliver | CommandSubscribe
+class CommandFlow(Struct, frozen=True, tag="flow"):
+    """FLOW: permits for so many entries more."""
+
+    permits: int
+
+
+ConsumerCommand = CommandMessage | CommandAck | CommandRedeliver | CommandSubscribe | CommandFlow
 """The commands between the broker and a consumer."""
 
 

@@ -224,15 +224,15 @@ DESCRIPTIONS: tuple[Description, ...] = (
     ),
     Description(
         name="chunks-shared",
-        summary="Shares a subscription among consumers that join, leave with parts of messages, and fail.",
-        decides=("CHUNK-04", "CHUNK-06", "CHUNK-07", "CHUNK-09"),
+        summary="Shares a subscription among consumers that join, leave with parts of messages or in a read, and fail.",
+        decides=("CHUNK-04", "CHUNK-06", "CHUNK-07", "CHUNK-09", "CHUNK-15"),
         share=2.0,
         steps=8,
     ),
     Description(
         name="chunks-many",
         summary="Producers send chunks in turns, to several consumers with small queues that acknowledge everything.",
-        decides=("CHUNK-03", "CHUNK-04", "CHUNK-06", "CHUNK-14"),
+        decides=("CHUNK-03", "CHUNK-04", "CHUNK-06", "CHUNK-14", "CHUNK-15"),
         share=2.0,
         steps=8,
     ),

@@ -43,11 +43,13 @@ def all_passed(state: Chunking, traffic: Sequence[Traffic]) -> Judged:
     return in_turn(state, [partial(passed, traffic=one) for one in there])
 
 
-def gathered(state: Chunking, subscription_id: SubscriptionId, traffic: Sequence[Traffic]) -> Judged:
-    """Everything due was received, and the log was read after that."""
+def gathered(
+    state: Chunking, subscription_id: SubscriptionId, traffic: Sequence[Traffic], *, is_slowed: bool = False
+) -> Judged:
+    """Everything due was received, and the log was read after that. ``is_slowed``: a failpoint makes calls race."""
     there = [one for one in traffic if one.consumer in state.consumers]
     received = in_turn(state, [partial(_received, subscription_id=subscription_id, traffic=one) for one in there])
-    return received.then(lambda after: _all_came(after, subscription_id))
+    return received.then(lambda after: _all_came(after, subscription_id, is_slowed=is_slowed))
 
 
 def _received(state: Chunking, subscription_id: SubscriptionId, traffic: Traffic) -> Judged:
@@ -171,7 +173,7 @@ def _exercised_by(consumer: TrackedConsumer, pairs: Pairs) -> set[str]:
     return rules
 
 
-def _all_came(state: Chunking, subscription_id: SubscriptionId) -> Judged:
+def _all_came(state: Chunking, subscription_id: SubscriptionId, *, is_slowed: bool) -> Judged:
     """No due entry is missing, and discarded entries were requested again."""
     there = dict(state.consumers_of(subscription_id))
     if not there:
@@ -180,22 +182,23 @@ def _all_came(state: Chunking, subscription_id: SubscriptionId) -> Judged:
     together = HOLDS if is_ordered else dispatch.together(state, subscription_id)
     for name, consumer in there.items():
         state = state.with_consumer(name, replace(consumer, is_returning=False))
-    return together.then(lambda _: _dispatched(state, subscription_id)).then(
+    return together.then(lambda _: _dispatched(state, subscription_id, is_slowed=is_slowed)).then(
         lambda after: in_turn(
             after, [partial(_discarded_requested, subscription_id=subscription_id, name=name) for name in there]
         )
     )
 
 
-def _dispatched(state: Chunking, subscription_id: SubscriptionId) -> Judged:
+def _dispatched(state: Chunking, subscription_id: SubscriptionId, *, is_slowed: bool) -> Judged:
     """No due entry is missing."""
     there = dict(state.consumers_of(subscription_id))
     kind, left = next(iter(there.values())).kind, state.left(subscription_id)
     owed = tuple(dispatch.due(kind, left, [one.holds for one in there.values()]))
-    if not owed:
-        is_exercised = kind not in IN_ORDER and len(there) > 1 and any(len(whole) > 1 for whole in wholes(left))
-        return Allowed(state, ("CHUNK-14",) if is_exercised else ())
-    return dispatch.starved(ChunksUndispatched(state, subscription_id, owed))
+    look = ChunksUndispatched(state, subscription_id, owed, is_slowed)
+    if owed:
+        return dispatch.starved(look)
+    is_exercised = kind not in IN_ORDER and len(there) > 1 and any(len(whole) > 1 for whole in wholes(left))
+    return Allowed(state, (*(("CHUNK-14",) if is_exercised else ()), *(("CHUNK-15",) if dispatch.tests(look) else ())))
 
 
 @carries("CHUNK-08")
@@ -221,5 +224,8 @@ def left(state: Chunking, name: str, traffic: Sequence[Traffic]) -> Judged:
 
 
 def _gone(state: Chunking, name: str) -> Chunking:
-    gone = replace(state.consumers[name], is_there=False, holds=frozenset(), unacknowledged=())
-    return state.with_consumer(name, gone)
+    consumer = state.consumers[name]
+    subscription = state.subscriptions[consumer.subscription]
+    had = replace(subscription, of_leavers=subscription.of_leavers | consumer.holds)
+    gone = replace(consumer, is_there=False, holds=frozenset(), unacknowledged=())
+    return state.with_consumer(name, gone).with_subscription(consumer.subscription, had)

@@ -20,7 +20,15 @@ from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.judgement import HOLDS, Allowed, Broken, in_turn, overdue
 from model.log import Position
 from model.rules.catalogue import carries
-from model.traffic import CommandAck, CommandMessage, CommandRedeliver, CommandSubscribe, ConsumerCommand, Delivery
+from model.traffic import (
+    CommandAck,
+    CommandFlow,
+    CommandMessage,
+    CommandRedeliver,
+    CommandSubscribe,
+    ConsumerCommand,
+    Delivery,
+)
 
 REPEATED_DISCARDS: Final = ChunksVariant(repeated_discards_buffer=True)
 BUFFERS_SURVIVE: Final = ChunksVariant(repeated_discards_buffer=True, buffers_survive_resubscribe=True)
@@ -49,7 +57,7 @@ def _met_one(client: ChunkClient, one: ConsumerCommand) -> ChunkClient:
     match one:
         case CommandMessage():
             return _arrived(client, one)
-        case CommandAck():
+        case CommandAck() | CommandFlow():
             return client
         case CommandRedeliver(positions) if positions:
             gone = frozenset(positions)

@@ -2,8 +2,8 @@
 
 The broker sends unacknowledged entries to an ordered consumer (Exclusive, Failover) in the order of the log. After the
 consumer subscribed or requested redelivery, it begins with the first. Of shared subscriptions the document describes
-little that releases implement. The rules here are that the broker sends only stored entries, and sends each complete
-message to a consumer (CHUNK-09).
+little that releases implement. The rules here are that the broker sends only stored entries, each for a permit, and
+sends each complete message to a consumer (CHUNK-09, CHUNK-14), also when its accounts are put to a test (CHUNK-15).
 
 The performer waits for :func:`due` too.
 """
@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import assert_never
 
-from model.chunking.evidence import ChunksUndispatched, OutOfOrder, Scattered
+from model.chunking.evidence import BeyondPermits, ChunksUndispatched, OutOfOrder, Scattered
 from model.chunking.state import Chunking, ChunkSubscription, ChunkTopic, TrackedConsumer
 from model.chunking.stored_chunks import wholes
 from model.judgement import HOLDS, Allowed, Broken, all_of, in_turn, judges_waits
@@ -23,6 +23,7 @@ from model.log import Position
 from model.rules.catalogue import carries
 from model.traffic import (
     CommandAck,
+    CommandFlow,
     CommandMessage,
     CommandRedeliver,
     CommandSubscribe,
@@ -47,7 +48,9 @@ def _met(state: Chunking, name: str, one: ConsumerCommand, number: int, *, is_re
     match one:
         case CommandMessage():
             is_stored = _is_of_the_log(name, one, topic) if is_read else HOLDS
-            return is_stored.then(lambda _: _sent(state, name, one, number))
+            return is_stored.then(lambda _: _with_permit(state, name, one, number)).then(
+                lambda after: _sent(after, name, one, number)
+            )
         case CommandAck(positions, is_cumulative):
             acknowledged = _acknowledged(topic, positions, is_cumulative=is_cumulative)
             subscription = replace(subscription, acknowledged=subscription.acknowledged | acknowledged)
@@ -57,7 +60,9 @@ def _met(state: Chunking, name: str, one: ConsumerCommand, number: int, *, is_re
             return Allowed(state.with_consumer(name, _asked(consumer, positions)))
         case CommandSubscribe():
             fresh = replace(consumer, is_rewound=True, requests=0, last=None, holds=frozenset(), unsure=frozenset())
-            return Allowed(state.with_consumer(name, replace(fresh, is_returning=False)))
+            return Allowed(state.with_consumer(name, replace(fresh, is_returning=False, permits=None)))
+        case CommandFlow(permits):
+            return Allowed(state.with_consumer(name, replace(consumer, permits=(consumer.permits or 0) + permits)))
         case _:
             assert_never(one)
 
@@ -88,6 +93,19 @@ def _is_of_the_log(name: str, came: CommandMessage, topic: ChunkTopic) -> Allowe
         what = f"the broker dispatched {came.part} of {came.producer} at {came.position} to {name}"
         return _by_broker("CHUNK-03", f"{what}, but the log has {entry.part} of {entry.producer} there, or other bytes")
     return HOLDS
+
+
+@carries("CHUNK-15")
+def _with_permit(state: Chunking, name: str, came: CommandMessage, number: int) -> Judged:
+    """An entry takes a permit, be it a chunk or not."""
+    consumer = state.consumers[name]
+    if consumer.permits is None:
+        return Allowed(state)
+    after = state.with_consumer(name, replace(consumer, permits=max(0, consumer.permits - 1)))
+    if consumer.permits:
+        return Allowed(after)
+    because = f"the broker dispatched {came.part} of {came.producer} at {came.position} to {name} without a permit"
+    return replace(_by_broker("CHUNK-15", because), evidence=BeyondPermits(state, name, number)).passing_to(after)
 
 
 @carries("CHUNK-05", "CHUNK-07")
@@ -182,14 +200,49 @@ def starved(undispatched: ChunksUndispatched) -> Judged:
     return replace(broken, evidence=undispatched, passed=lambda part: starved(undispatched.without(part)))
 
 
-@carries("CHUNK-09", "CHUNK-14")
+@carries("CHUNK-09", "CHUNK-14", "CHUNK-15")
 def _starved(undispatched: ChunksUndispatched) -> Broken:
     where = f"subscription {undispatched.subscription.name} of {undispatched.subscription.topic}"
     owed = undispatched.owed
     what = f"the broker does not dispatch {len(owed)} entries from {owed[0]} on to {where}"
+    if all(one.permits == 0 for one in undispatched.consumers.values()):
+        return Broken("CHUNK-15", f"{what}: its consumers have given no more permits", None, "client")
+    if tests := [test for whole in wholes(undispatched.topic.log) if (test := _tested(undispatched, whole))]:
+        return _by_broker("CHUNK-15", f"{what}, {tests[0]}")
     if unfinished(undispatched.topic):
         return _by_broker("CHUNK-09", f"{what}, while the log has unfinished messages")
     return _by_broker("CHUNK-03" if len(undispatched.consumers) < 2 else "CHUNK-14", what)
+
+
+def _tested(undispatched: ChunksUndispatched, whole: Sequence[LoggedPart]) -> str:
+    """The test for the broker's accounts in a message with entries that are owed."""
+    positions = [entry.position for entry in whole]
+    return "" if set(positions).isdisjoint(undispatched.owed) else test_of(undispatched, positions)
+
+
+def tests(look: ChunksUndispatched) -> bool:
+    """Whether an unacknowledged message puts the broker's accounts to a test, so that its dispatch shows CHUNK-15."""
+    left = wholes(look.state.left(look.subscription))
+    return any(test_of(look, [entry.position for entry in whole]) for whole in left)
+
+
+def test_of(look: ChunksUndispatched, whole: Sequence[Position]) -> str:
+    """What makes it hard to dispatch all chunks of a message to one consumer: a slow read, a leave, few permits."""
+    if len(whole) < 2:
+        return ""
+    if look.is_slowed:
+        return "while its reads are slow"
+    if not look.state.subscriptions[look.subscription].of_leavers.isdisjoint(whole):
+        return "since a consumer left that had chunks of the same message"
+    if any(is_pressed(one, whole) for one in look.consumers.values()):
+        return f"where the {len(whole)} chunks of a message may take all permits of a consumer"
+    return ""
+
+
+def is_pressed(consumer: TrackedConsumer, whole: Collection[Position]) -> bool:
+    """Whether the permits of a consumer may run out within a message. They are as many as its receiver queue has
+    places, if any."""
+    return 0 < consumer.queue <= max(len(whole) - 1, len(consumer.holds))
 
 
 def unfinished(topic: ChunkTopic) -> frozenset[Position]:

@@ -115,6 +115,15 @@ class OutOfOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class BeyondPermits:
+    """A consumer is sent an entry without a permit. ``state`` and ``number``: as of :class:`OutOfOrder`."""
+
+    state: Chunking
+    consumer: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Scattered:
     """The entries of a message are pending at several consumers. ``state``: after all that a look received."""
 
@@ -130,11 +139,12 @@ class Scattered:
 @dataclass(frozen=True, slots=True)
 class ChunksUndispatched:
     """Due entries that were not dispatched, and that nothing explains yet: ``owed``. ``state``: after all that a look
-    received."""
+    received. ``is_slowed``: a failpoint made calls race."""
 
     state: Chunking
     subscription: SubscriptionId
     owed: tuple[Position, ...]
+    is_slowed: bool = False
 
     @property
     def topic(self) -> ChunkTopic:

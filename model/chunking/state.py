@@ -153,6 +153,11 @@ class TrackedConsumer:
     is_returning: bool = False
     """Whether such a request or unload is so recent that earlier dispatches may still arrive."""
     is_there: bool = True
+    queue: int = 0
+    """The places of its receiver queue; 0: any number."""
+    permits: int | None = None
+    """The entries that the broker may still send it. None: it has given no permits since it subscribed, or they are
+    not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +166,15 @@ class ChunkSubscription:
 
     ``settled``: entries that the broker was seen to have as acknowledged. ``maybe_lost``: acks that the broker need not
     have any more: after an unload those that may not have reached it, after a kill any. ``delayed``: entries that a
-    client discarded and that are redelivered later.
+    client discarded and that are redelivered later. ``of_leavers``: entries that a consumer had when it left, since
+    the topic was loaded.
     """
 
     acknowledged: frozenset[Position] = frozenset()
     settled: frozenset[Position] = frozenset()
     maybe_lost: frozenset[Position] = frozenset()
     delayed: frozenset[Position] = frozenset()
+    of_leavers: frozenset[Position] = frozenset()
     delivered: Mapping[str, int] = field(default_factory=dict)
     """The highest delivered sequence id of each producer, since the order last started over."""
     seen: frozenset[tuple[str, int]] = frozenset()
@@ -176,7 +183,7 @@ class ChunkSubscription:
     def unloaded(self, *, is_graceful: bool) -> ChunkSubscription:
         """The same after its topic was reloaded."""
         lost = self.acknowledged - self.settled if is_graceful else self.acknowledged
-        return replace(self, maybe_lost=self.maybe_lost | lost)
+        return replace(self, maybe_lost=self.maybe_lost | lost, of_leavers=frozenset())
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ The proxy records the commands, so each side is judged by its own: a producer's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from model.chunking import acks, consumers, producers
 from model.chunking.deliveries import fresh
@@ -59,8 +60,14 @@ Judged = Allowed[Chunking] | Broken
 Sessions = Mapping[str, Session]
 
 
-def judge(state: Chunking, sessions: Sessions, operation: AnyOperation, outcome: AnyOutcome) -> Judged:
-    """The possible states after this operation and outcome."""
+def judge(
+    state: Chunking,
+    sessions: Sessions,
+    operation: AnyOperation,
+    outcome: AnyOutcome,
+    slowed: Collection[str] = (),
+) -> Judged:
+    """The possible states after this operation and outcome. ``slowed``: the topics where calls are slow."""
     match operation, outcome:
         case CreateTopic(topic), Created(limit_bytes=int() as limit_bytes):
             made = ChunkTopic(
@@ -80,10 +87,10 @@ def judge(state: Chunking, sessions: Sessions, operation: AnyOperation, outcome:
         case ReadLog(topic), LogRead(parts=parts):
             return producers.log_read(state, topic, parts)
         case _:
-            return _of_subscription(state, operation, outcome)
+            return _of_subscription(state, operation, outcome, slowed)
 
 
-def _of_subscription(state: Chunking, operation: AnyOperation, outcome: AnyOutcome) -> Judged:
+def _of_subscription(state: Chunking, operation: AnyOperation, outcome: AnyOutcome, slowed: Collection[str]) -> Judged:
     if isinstance(outcome, Subscribed | DueReceived) and outcome.drains is not None and operation.topic is not None:
         topic = operation.topic
         state = state.with_topic(topic, replace(state.topics[topic], drains=outcome.drains))
@@ -92,7 +99,8 @@ def _of_subscription(state: Chunking, operation: AnyOperation, outcome: AnyOutco
             return Allowed(_subscribed(state, operation))
         case ReceiveDue(topic, subscription), DueReceived(traffic=traffic, log=log):
             logged = producers.log_read(state, topic, log)
-            return logged.then(lambda now: consumers.gathered(now, SubscriptionId(topic, subscription), traffic))
+            received = partial(consumers.gathered, traffic=traffic, is_slowed=topic in slowed)
+            return logged.then(lambda now: received(now, SubscriptionId(topic, subscription)))
         case Acknowledge() | Nack(), Acknowledged() | RedeliveryRequested():
             return acks.requested(state, operation, outcome)
         case CloseConsumer(name) | CrashConsumer(name), Done(traffic):
@@ -117,7 +125,7 @@ def _sent(state: Chunking, sessions: Sessions, operation: Send, outcome: Sent) -
 def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:
     subscription_id = SubscriptionId(operation.topic, operation.subscription)
     client = fresh(pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked)
-    consumer = TrackedConsumer(subscription=subscription_id, kind=operation.kind, client=client)
+    consumer = TrackedConsumer(subscription=subscription_id, kind=operation.kind, client=client, queue=operation.queue)
     state = state.with_consumer(operation.consumer, consumer)
     return (
         state

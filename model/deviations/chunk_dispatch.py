@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from model.chunking import dispatch
 from model.chunking.assignment import NOTHING_SENT, Assignment
-from model.chunking.evidence import ChunksUndispatched, OutOfOrder
+from model.chunking.evidence import BeyondPermits, ChunksUndispatched, OutOfOrder
 from model.chunking.state import Chunking
 from model.deviations.chunks import traffic_in
 from model.deviations.facts import is_reloaded_by
@@ -128,7 +128,7 @@ def assignment(state: Example, step: Step, now: Chunking, subscription: Subscrip
 # ------------------------------------------------------------------------------------------------- ordered consumers
 
 
-def requested_after(state: Example, step: Step, out: OutOfOrder) -> Position | None:
+def requested_after(state: Example, step: Step, out: OutOfOrder | BeyondPermits) -> Position | None:
     """The last entry that an ordered consumer had been sent when it requested redelivery last, if there may have been
     others to read then. None: there were none, or a look has received everything in order since."""
     name = out.consumer

@@ -482,7 +482,7 @@ def _is_chunked(state: Example, operation: AnyOperation) -> bool:
     match operation:
         case CreateTopic(is_chunked=is_chunked):
             return is_chunked
-        case Unload():
+        case Unload() | SetFailpoint():
             return False
         case _ if operation.topic is not None:
             return operation.topic in state.chunking.topics
@@ -495,7 +495,8 @@ def _is_chunked(state: Example, operation: AnyOperation) -> bool:
 def _of_chunked_topic(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
     if isinstance(operation, OpenProducer) and isinstance(outcome, Opened):
         state = state.with_session(operation.session, session_of(operation))
-    judged = chunking_tracker.judge(state.chunking, state.sessions, operation, outcome)
+    slowed = state.topics_with(RACES)
+    judged = chunking_tracker.judge(state.chunking, state.sessions, operation, outcome, slowed)
     return judged.then(lambda after: Allowed(replace(state, chunking=after)))
 
 
@@ -522,7 +523,8 @@ def _cleared(state: Example, outcome: AnyOutcome) -> Judgement:
         elif fired.kind in WRITE_FAILURES:
             state = state.with_topic(fired.topic, replace(view, write_failed=True))
     state = state.with_lingering(state.topics_with(WRITE_FAILURES), state.topics_with(CUTS))
-    raced = any(fired.times and fired.kind in RACES for fired in outcome.fired)
+    others = state.chunking.topics
+    raced = any(fired.times and fired.kind in RACES and fired.topic not in others for fired in outcome.fired)
     return Allowed(replace(state, failpoints=frozenset()), ("KEY-10",) if raced else ())
 
 

@@ -103,4 +103,11 @@ STATEMENTS = (
         (Decided.WIRE,),
         "Usecase 3: Multiple producers with shared consumers",
     ),
+    Rule(
+        "CHUNK-15",
+        "002",
+        "Chunks count as entries for permits, limits and assignments: pressure, a leave or a read in flight never leaves a chunked message of a connected consumer undelivered, nor its permits used up.",
+        (Decided.WIRE,),
+        "Usecase 3: Multiple producers with shared consumers",
+    ),
 )

@@ -7,7 +7,20 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from model.operations import CloseProducer, Kill, Meanwhile, OpenProducer, ReadChunkRate, ReadLog, Restart, Send, Unload
+from model.failpoints import FailpointKind
+from model.operations import (
+    ClearFailpoints,
+    CloseProducer,
+    Kill,
+    Meanwhile,
+    OpenProducer,
+    ReadChunkRate,
+    ReadLog,
+    Restart,
+    Send,
+    SetFailpoint,
+    Unload,
+)
 from model.subscription_operations import Acknowledge, Nack
 from model.vocabulary import ChunkNumber, Compression, Entry, Message, SubscriptionType
 from stateful.chunking.machines import (
@@ -176,6 +189,7 @@ TURNS = st.lists(
 )
 SMALL_QUEUES = st.sampled_from([1, 1, 2, 3, 1000])
 INDEXES = st.integers(0, 9)
+RACES: st.SearchStrategy[FailpointKind] = st.sampled_from(["read-slow", "read-slow", "leave-slow"])
 MOST_CONSUMERS = 5
 ALL = tuple(range(60))
 
@@ -307,6 +321,39 @@ class ChunksSharedMachine(OnChunks):
             self.do(Nack(there[index % len(there)], nth))
             self.gather()
 
+    @rule(
+        kind=RACES,
+        count=st.integers(1, 3),
+        delay_ms=st.sampled_from([20, 60, 120]),
+        picks=LARGE,
+        others=LARGE,
+        after=CUTS,
+        index=st.integers(0, 3),
+        meanwhile=st.lists(st.sampled_from(["joins", "crashes", "closes"]), min_size=1, max_size=2),
+    )
+    def race(
+        self,
+        kind: FailpointKind,
+        count: int,
+        delay_ms: int,
+        picks: list[PayloadPick],
+        others: list[PayloadPick],
+        after: int,
+        index: int,
+        meanwhile: list[str],
+    ) -> None:
+        """While reads or leaves take long, messages are sent, and consumers join and leave."""
+        self.do(SetFailpoint(TOPIC, kind, count, delay_ms))
+        self.interleaved(self.source("a"), picks, self.source("b"), others, after)
+        there = self.plan.consumers[SUBSCRIPTION]
+        for number, what in enumerate(meanwhile):
+            if what == "joins" or not there:
+                self.subscribe(self.kind, queue=self.queue)
+            else:
+                self.leave(there.pop((index + number) % len(there)), crashes=what == "crashes")
+        self.gather()
+        self.do(ClearFailpoints())
+
     @rule(index=st.integers(0, 3), crashes=st.booleans())
     def lose(self, index: int, crashes: bool) -> None:
         """A consumer leaves with its pending messages."""
@@ -340,16 +387,22 @@ class ChunksManyMachine(OnChunks):
 
     @rule(turns=TURNS, is_finished=st.sampled_from([True, True, False]))
     def publish(self, turns: list[Turn], is_finished: bool) -> None:
-        """Producers take turns, each with the next chunk of its message, or the first one of a new message."""
-        for turn in turns:
-            name = f"w{turn.producer}"
-            if name not in self.messages:
-                self.number += 1
-                self.messages[name] = Unfinished(self.number, turn.chunks, turn.key)
-            self.send_next(name)
+        """Producers take turns, and their messages may stay unfinished."""
+        self.take(turns)
         if is_finished:
             self.finish()
         self.gather()
+
+    @precondition(lambda self: len(self.plan.consumers[SUBSCRIPTION]) < MOST_CONSUMERS)
+    @rule(turns=TURNS, count=st.integers(1, 3), delay_ms=st.sampled_from([20, 60, 120]), queue=SMALL_QUEUES)
+    def read_slowly(self, turns: list[Turn], count: int, delay_ms: int, queue: int) -> None:
+        """Chunks that were read reach the dispatcher late; a consumer joins meanwhile."""
+        self.do(SetFailpoint(TOPIC, "read-slow", count, delay_ms))
+        self.take(turns)
+        self.subscribe(self.kind, queue=queue)
+        self.finish()
+        self.gather()
+        self.do(ClearFailpoints())
 
     @rule(index=INDEXES, nth=NTH)
     def acknowledge(self, index: int, nth: tuple[int, ...]) -> None:
@@ -384,6 +437,15 @@ class ChunksManyMachine(OnChunks):
         self.do(Unload(TOPIC))
         self.producers.clear()
         self.gather()
+
+    def take(self, turns: list[Turn]) -> None:
+        """Each producer sends the next chunk of its message, or the first one of a new message."""
+        for turn in turns:
+            name = f"w{turn.producer}"
+            if name not in self.messages:
+                self.number += 1
+                self.messages[name] = Unfinished(self.number, turn.chunks, turn.key)
+            self.send_next(name)
 
     def drain(self) -> None:
         """Finish all messages and acknowledge them until nothing more is delivered."""

@@ -112,7 +112,7 @@ UNBROKEN = {
 UNSHOWN = {
     *("DEDUP-11a", "DEDUP-16", "DEDUP-17", "DEDUP-18", "DEDUP-19", "DEDUP-20"),
     *("REPL-16", "REPL-19", "REPL-20", "REPL-21"),
-    *("CHUNK-10", "CHUNK-14"),
+    *("CHUNK-10", "CHUNK-14", "CHUNK-15"),
     *("ACK-17", "ACK-18", "ACK-19", "ACK-20", "ACK-21"),
     *("KEY-12", "KEY-15", "KEY-16", "KEY-17"),
 }

@@ -34,6 +34,7 @@ TRAFFIC = traffic.Traffic(
     "c1",
     (
         traffic.CommandSubscribe(),
+        traffic.CommandFlow(2),
         traffic.CommandMessage(Position(3, 0), "p", CHUNK),
         traffic.CommandAck((Position(3, 0),)),
         traffic.CommandRedeliver(()),

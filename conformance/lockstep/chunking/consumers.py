@@ -24,6 +24,7 @@ from model.payloads import digest
 from model.subscription_operations import Subscribe
 from model.traffic import (
     CommandAck,
+    CommandFlow,
     CommandMessage,
     CommandRedeliver,
     CommandSubscribe,
@@ -254,6 +255,8 @@ def pending_after(
                 pending -= set(positions) if positions and kind not in IN_ORDER else set(pending)
             case CommandSubscribe():
                 pending.clear()
+            case CommandFlow():
+                pass
             case _:
                 assert_never(one)
     return pending
@@ -278,5 +281,7 @@ def _passed(commands: Iterable[Command]) -> Iterable[ConsumerCommand]:
                 yield CommandAck(positions, bool(command.is_cumulative))
             case "REDELIVER_UNACKNOWLEDGED_MESSAGES":
                 yield CommandRedeliver(positions)
+            case "FLOW":
+                yield CommandFlow(command.permits or 0)
             case _:
                 pass

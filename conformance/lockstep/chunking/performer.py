@@ -56,6 +56,7 @@ from model.operations import (
     ReadChunkRate,
     ReadLog,
     Send,
+    SetFailpoint,
     Unload,
 )
 from model.payloads import LIMIT_BYTES, digest
@@ -109,9 +110,9 @@ class Chunks:
         self._stalled: set[tuple[str, str]] = set()
 
     def concerns(self, operation: AnyOperation) -> bool:
-        """Whether only this part performs an operation: it is about a chunked topic, which exists, and no unload."""
+        """Whether only this part performs an operation: it is about a chunked topic, which exists, and its messages."""
         match operation:
-            case CreateTopic() | Unload():
+            case CreateTopic() | Unload() | SetFailpoint():
                 return False
             case _ if operation.topic is not None:
                 return self._topics.get(operation.topic) in self._chunked

@@ -35,6 +35,7 @@ from model.log import Position
 from model.operations import HoldAfterSends, OpenProducer, Send
 from model.traffic import (
     CommandAck,
+    CommandFlow,
     CommandMessage,
     CommandRedeliver,
     CommandSubscribe,
@@ -166,6 +167,8 @@ def _command(consumer: str, passed: ConsumerCommand) -> Arrow:
             return Arrow(client=consumer, label=f"redeliver {what}", is_out=True, is_seen=True)
         case CommandSubscribe():
             return Arrow(client=consumer, label="subscribe", is_out=True, is_seen=True)
+        case CommandFlow(permits=permits):
+            return Arrow(client=consumer, label=count(permits, "permit", "permits"), is_out=True, is_seen=True)
         case _:
             assert_never(passed)
 

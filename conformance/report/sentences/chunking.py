@@ -10,6 +10,7 @@ from model.events import ChunkRate, CursorMoved, Sent, UnacknowledgedRead
 from model.log import Position
 from model.traffic import (
     CommandAck,
+    CommandFlow,
     CommandMessage,
     CommandRedeliver,
     CommandSubscribe,
@@ -81,6 +82,8 @@ def _command(command: ConsumerCommand) -> str:
             return f"a redelivery request for {_positions(positions) if positions else 'everything'}"
         case CommandSubscribe():
             return "Subscribe"
+        case CommandFlow(permits):
+            return count(permits, "permit", "permits")
         case _:
             assert_never(command)
 

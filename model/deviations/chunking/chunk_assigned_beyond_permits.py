@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+from model.chunking.dispatch import is_pressed
 from model.chunking.evidence import ChunksUndispatched
 from model.chunking.stored_chunks import wholes
 from model.deviation import Deviation, Shadow
 from model.deviations.chunk_dispatch import is_look, is_reloaded_in, undispatched_at
-from model.deviations.facts import subscribed_by
 from model.events import ReceivedMessages, Starved
 from model.example.state import Example, Judgement
 from model.example.step import Step
@@ -19,7 +19,7 @@ from model.vocabulary import SubscriptionId
 
 ENTRY = Deviation(
     name="chunk-assigned-beyond-permits",
-    rule="CHUNK-09",
+    rule="CHUNK-15",
     statement="With several consumers on a Shared subscription, the last chunks of a message are not dispatched to the consumer that has the first ones, nor is anything after them. It needs a receiver queue with fewer messages than the message has chunks. Permits do not end that; the subscription recovers when that consumer leaves or the topic is reloaded.",
     cause="SharedConsumerAssignor counts a chunk against the permits of the consumer whose turn it is, and not of the consumer that has the message. So a read may assign that consumer more chunks than it has permits for. It forgets the message with the last chunk, although the dispatcher returns the chunks beyond the permits to the replay queue. From then on these chunks have no consumer: the dispatcher replays them again and again without a pause, and reads nothing new (4.0.8, 3.3.6). 4.2.4 counts the chunk against the permits of the consumer that has the message.",
     upstream=("apache/pulsar#25620",),
@@ -82,7 +82,7 @@ def _in_time(state: Example, step: Step) -> tuple[Position, ...]:
 
 def _is_stalled(state: Example, undispatched: ChunksUndispatched) -> bool:
     """Whether the first due entry was assigned beyond permits. Permits do not end that, but a leave of the consumer."""
-    if _may_be_assigned(state, undispatched):
+    if _may_be_assigned(undispatched):
         return True
     for past in state.trace:
         if is_reloaded_in(past, undispatched.subscription.topic):
@@ -91,7 +91,7 @@ def _is_stalled(state: Example, undispatched: ChunksUndispatched) -> bool:
             earlier = undispatched_at(past, undispatched.subscription)
             if earlier.owed[:1] != undispatched.owed[:1] or not _holders(earlier) <= undispatched.consumers.keys():
                 return False
-            if _may_be_assigned(past.before, earlier):
+            if _may_be_assigned(earlier):
                 return True
     return False
 
@@ -103,7 +103,7 @@ def _holders(undispatched: ChunksUndispatched) -> frozenset[str]:
     return frozenset(name for name, one in undispatched.consumers.items() if not one.holds.isdisjoint(of_message))
 
 
-def _may_be_assigned(state: Example, undispatched: ChunksUndispatched) -> bool:
+def _may_be_assigned(undispatched: ChunksUndispatched) -> bool:
     """Whether one of several Shared consumers has only the first chunks of a message, for lack of permits.
 
     The first due entry must be the next chunk. The stall ends when that consumer leaves: its entries are then replayed
@@ -117,14 +117,6 @@ def _may_be_assigned(state: Example, undispatched: ChunksUndispatched) -> bool:
             before = set(whole[: whole.index(first)])
             having = [name for name, consumer in consumers.items() if not consumer.holds.isdisjoint(whole)]
             return any(
-                consumers[name].holds & set(whole) == before
-                and _queue_of(state, name) <= max(len(whole) - 1, len(consumers[name].holds))
-                for name in having
+                consumers[name].holds & set(whole) == before and is_pressed(consumers[name], whole) for name in having
             )
     return False
-
-
-def _queue_of(state: Example, name: str) -> int:
-    """The size of the receiver queue of a consumer, which is the most permits that it sends; 0: any number."""
-    request = subscribed_by(state, name)
-    return 0 if request is None else request.queue

@@ -12,8 +12,8 @@ from model.subscriptions.counts import Count, Starving
 ENTRY = Deviation(
     name="chunk-assignment-outlives-consumer",
     aliases=("chunk-shared-stalls",),
-    rule="CHUNK-09",
-    also=("SERVE-04",),
+    rule="CHUNK-15",
+    also=("CHUNK-09", "SERVE-04"),
     statement="A Shared subscription is starved after a consumer left with some chunks of a message, or after some chunks were acknowledged, skipped or returned without the others, or where a chunk is stored before the first one of its message. It recovers when the topic is reloaded.",
     cause="The dispatcher remembers which consumer has the first chunk of a message until it dispatches the last chunk (AbstractPersistentDispatcherMultipleConsumers, assignChunk). It does not forget a consumer that left, and reads the entries that it cannot dispatch again and again. What it sends to a consumer that left counts as unacknowledged in the subscription, but at no consumer.",
     upstream=("apache/pulsar#26395", "apache/pulsar#25120"),

@@ -12,6 +12,7 @@ from model.log import Position
 ENTRY = Deviation(
     name="draining-hash-blocks-chunks",
     rule="CHUNK-14",
+    also=("CHUNK-15",),
     statement="If a Key_Shared consumer has only the first chunks of a message when another consumer joins or leaves, and the message's hash is assigned to another consumer, the other chunks are never dispatched. The subscription recovers when the consumer that has the first chunks leaves.",
     cause="The hash drains at the first consumer, so its other messages are blocked until that consumer has acknowledged all that is pending (PIP-379). It acknowledges chunks only with the whole message. KeySharedDispatcher does not treat chunks in any way of their own: Pulsar does not handle chunked messages properly on Key_Shared subscriptions (apache/pulsar#23265).",
     upstream=("apache/pulsar#23265",),

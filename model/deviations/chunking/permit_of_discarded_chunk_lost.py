@@ -16,8 +16,8 @@ from model.vocabulary import IN_ORDER
 
 ENTRY = Deviation(
     name="permit-of-discarded-chunk-lost",
-    rule="CHUNK-09",
-    also=("CHUNK-03", "CHUNK-14"),
+    rule="CHUNK-15",
+    also=("CHUNK-03", "CHUNK-09", "CHUNK-14"),
     statement="If a consumer discards the last chunk of a message, because it did not receive the chunks before it, its client never gives that permit back. After half of the receiver queue the broker dispatches nothing to it any more.",
     cause="processMessageChunk returns the permit of each chunk but the last one, whose permit the application's receive returns. A last chunk without its first ones reaches no application. ConsumerImpl of the Java client (4.0.8) and consumer_partition.go of the Go client (0.19.0) do the same.",
     upstream=("apache/pulsar#26675", "apache/pulsar#26661"),

@@ -13,7 +13,7 @@ from model.log import Position
 ENTRY = Deviation(
     name="recently-joined-waits-for-chunks",
     rule="CHUNK-14",
-    also=("CHUNK-09",),
+    also=("CHUNK-09", "CHUNK-15"),
     statement="With the classic implementation, if a Key_Shared consumer has only the first chunks of a message when another consumer joins, and the message's hash is assigned to that one, the other chunks are never dispatched (unless they waited for replay), and little is read after them; also where its producer died. The subscription recovers when the consumer of the first chunks leaves.",
     cause="A recently joined consumer receives nothing new until all that was read before it joined is acknowledged (recentlyJoinedConsumers). The first chunks were read before, and their consumer acknowledges them only with the whole message. While a consumer is recently joined, the dispatcher does not look ahead (isDispatcherStuckOnReplays stays unset). Pulsar does not handle chunked messages properly on Key_Shared subscriptions (apache/pulsar#23265).",
     upstream=("apache/pulsar#23265",),

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from model.chunking.evidence import ChunksUndispatched, OutOfOrder
+from model.chunking.evidence import BeyondPermits, ChunksUndispatched, OutOfOrder
 from model.deviation import Deviation, Shadow
 from model.deviations.chunk_dispatch import has_requested, requested_after
 from model.example.state import Example, Judgement
@@ -12,7 +12,7 @@ from model.vocabulary import IN_ORDER
 ENTRY = Deviation(
     name="redelivery-reads-in-parallel",
     rule="CHUNK-05",
-    also=("CHUNK-03",),
+    also=("CHUNK-03", "CHUNK-15"),
     statement="If a consumer of an Exclusive or Failover subscription requests redelivery while the broker reads, the broker starts a second read beside the first. It dispatches messages twice, or skips some until redelivery is requested again.",
     cause="PersistentDispatcherSingleActiveConsumer.internalRedeliverUnacknowledgedMessages sets havePendingRead to false, although cancelPendingReadRequest cannot cancel a read in progress. The completion of that read then clears the flag of the new one (4.0.8, 4.2.4, 5.0.0-M1 and 5.0.1).",
     upstream=("apache/pulsar#26174",),
@@ -34,6 +34,8 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     match broken.evidence:
         case OutOfOrder() as out if _is_of_second_read(state, step, out):
             return broken.passing()
+        case BeyondPermits() as beyond if _may_read_twice(state, step, beyond):
+            return broken.passing()
         case ChunksUndispatched() as undispatched if skipped := _skipped(state, step, undispatched):
             return broken.passing(skipped)
         case _:
@@ -45,9 +47,17 @@ def _is_of_second_read(state: Example, step: Step, out: OutOfOrder) -> bool:
     consumer requested redelivery."""
     requested = requested_after(state, step, out)
     consumer, at = out.state.consumers[out.consumer], out.position
-    if requested is None or out.state.topics[consumer.subscription.topic].end <= requested:
+    if requested is None or not _may_read_twice(state, step, out):
         return False
     return at in consumer.holds or (consumer.last is not None and at > max(consumer.last, requested))
+
+
+def _may_read_twice(state: Example, step: Step, out: OutOfOrder | BeyondPermits) -> bool:
+    """Whether a read may have been in progress when a consumer requested redelivery. Each read takes all permits."""
+    requested = requested_after(state, step, out)
+    return (
+        requested is not None and out.state.topics[out.state.consumers[out.consumer].subscription.topic].end > requested
+    )
 
 
 def _skipped(state: Example, step: Step, undispatched: ChunksUndispatched) -> frozenset[Position]:
