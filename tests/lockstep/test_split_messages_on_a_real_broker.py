@@ -9,12 +9,12 @@ from conformance.lockstep.chunking.consumers import ChunkConsumer, pending_after
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
 from conformance.wait import Patience
-from model.events import Answer, DueReceived, Duplicate, LogRead, Sent, Skipped, Stored
+from model.events import Answer, Cleared, DueReceived, Duplicate, LogRead, Sent, Skipped, Stored
 from model.log import Position
-from model.operations import CreateTopic, OpenProducer, ReadLog, Send, Switch
+from model.operations import ClearFailpoints, CreateTopic, OpenProducer, ReadLog, Send, SetFailpoint, Switch
 from model.subscription_operations import ReceiveDue, Subscribe
-from model.traffic import CommandMessage, CommandRedeliver, Part
-from model.vocabulary import Entry, Message, SubscriptionType
+from model.traffic import CommandFlow, CommandMessage, CommandRedeliver, CommandSubscribe, Part
+from model.vocabulary import ChunkNumber, Entry, Message, SubscriptionType
 from stateful.cursors.chunks import SplitMessages
 
 
@@ -101,3 +101,23 @@ def test_messages_that_come_during_a_slow_request_for_stats_are_received(
     assert isinstance(gathered, DueReceived)
     (traffic,) = gathered.traffic
     assert len(traffic.received) == len(entries)
+
+
+def test_each_chunk_has_a_permit_that_passed_before_it_also_when_reads_are_slow(world: World) -> None:
+    performer = RealPerformer(world)
+    performer.perform(CreateTopic("t0", "namespace-off", is_chunked=True))
+    performer.perform(OpenProducer("p", "t0", "p"))
+    chunks = tuple(Entry((Message(1, "u1", chunk=ChunkNumber(number, 3)),)) for number in range(3))
+    assert isinstance(performer.perform(Send("p", chunks)).outcome, Sent)
+    performer.perform(SetFailpoint("t0", "read-slow", delay_ms=20))
+    performer.perform(Subscribe("c1", "t0", "s0", kind="Shared", client="official", queue=1))
+    gathered = performer.perform(ReceiveDue("t0", "s0")).outcome
+    cleared = performer.perform(ClearFailpoints()).outcome
+    performer.close()
+    assert isinstance(gathered, DueReceived)
+    (traffic,) = gathered.traffic
+    permits = [isinstance(one, CommandFlow) - isinstance(one, CommandMessage) for one in traffic.commands]
+    assert isinstance(traffic.commands[0], CommandSubscribe)
+    assert sum(isinstance(one, CommandMessage) for one in traffic.commands) == len(chunks)
+    assert all(sum(permits[:number]) >= 0 for number in range(len(permits) + 1))
+    assert world.failpoints is None or (isinstance(cleared, Cleared) and [one.times for one in cleared.fired] == [1])
