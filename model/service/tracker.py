@@ -155,7 +155,8 @@ def _starved(consumption: Consumption, operation: AnyOperation, outcome: Starved
             return due.not_dispatched(consumption, SubscriptionId(topic, subscription), outcome)
         case NackRepeatedly(topic):
             rule = "ACK-13" if outcome.messages else "SERVE-03"
-            return Broken(rule, f"the consumer that nacks a message of {topic} again and again: {outcome.why}")
+            because = f"the consumer that nacks a message of {topic} again and again: {outcome.why}"
+            return Broken(rule, because, evidence=outcome).passing_to(None)
         case ReceiveAll(topic, subscription):
             one = SubscriptionId(topic, subscription)
             because = f"the one consumer of {subscription}: {outcome.why}"

@@ -18,12 +18,14 @@ from model.events import (
     Range,
     ReceivedMessages,
     RedeliveryTimes,
+    Starved,
     Subscribed,
 )
 from model.judgement import Allowed, Broken
 from model.operations import Kill
 from model.subscription_operations import (
     AckById,
+    Acknowledge,
     AwaitPersisted,
     CloseConsumer,
     CreateSubscription,
@@ -201,3 +203,44 @@ def test_only_a_redelivery_at_once_is_one_without_a_delay(
     redelivered = RedeliveryTimes(Delivery(at(0), business_id="b0"), 300.0, after_ms)
     judgement = judged(*topic(1), (nacked, redelivered), known=["nack-without-delay"])
     assert isinstance(judgement, Allowed) == is_allowed
+
+
+@pytest.mark.parametrize(
+    ("library", "nth", "mark_delete", "is_allowed"),
+    [
+        ("rust:6.9.1", 0, 0, True),
+        ("rust:6.9.1", 2, 0, True),
+        ("rust:6.9.1", 0, 1, False),
+        ("java:4.0.8", 0, 0, False),
+    ],
+)
+@pytest.mark.parametrize("cumulative", [False, True])
+def test_an_ack_of_a_part_acknowledges_its_entry_and_no_other(
+    library: str, nth: int, mark_delete: int, is_allowed: bool, cumulative: bool
+) -> None:
+    """Its performer lists only what a client with a tracker of batches would acknowledge: nothing."""
+    messages = tuple(part(index, 3) for index in range(3))
+    created = topic(3, 1, kind="Failover")[:-1]
+    subscribe = Subscribe("c1", "t0", "s0", kind="Failover", client="official", library=library)
+    history: tuple[Happened, ...] = (
+        *created,
+        (subscribe, Subscribed()),
+        (Receive("c1", 3), ReceivedMessages(messages)),
+        (Acknowledge("c1", (nth,), cumulative=cumulative), Acknowledged(())),
+        (ReadCursor("t0", "s0"), CursorRead(at(mark_delete), (), 1 - mark_delete, 0)),
+    )
+    judgement = judged(*history, known=["ack-of-part-acknowledges-entry"])
+    assert isinstance(judgement, Allowed) == is_allowed
+
+
+@pytest.mark.parametrize(
+    ("sizes", "library", "is_allowed"),
+    [((3,), "rust:6.9.1", True), ((1,), "rust:6.9.1", False), ((3,), "java:4.0.8", False)],
+)
+def test_a_nacked_message_is_acknowledged_with_the_others_of_its_batch(
+    sizes: tuple[int, ...], library: str, is_allowed: bool
+) -> None:
+    nacked = Delivery(at(0), 0 if sizes[0] > 1 else -1, business_id="b1")
+    starved = Starved("its redelivery does not come within 10 s of the nack", (nacked,))
+    history = *topic(*sizes), (NackRepeatedly("t0", times=3, library=library), starved)
+    assert isinstance(judged(*history, known=["ack-of-part-acknowledges-entry"]), Allowed) == is_allowed
