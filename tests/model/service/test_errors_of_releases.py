@@ -10,9 +10,12 @@ from msgspec.structs import replace as replace_struct
 from model.deviations import EXPLANATIONS
 from model.events import (
     Abandoned,
+    Acknowledged,
     Created,
     CursorReset,
+    Delivery,
     Done,
+    ReceivedMessages,
     Refused,
     Sent,
     Stored,
@@ -32,16 +35,19 @@ from model.operations import (
 )
 from model.service.unexpected import ANSWERED, ErrorAnswer, Silence
 from model.subscription_operations import (
+    Acknowledge,
     CloseConsumer,
     CreateSubscription,
     Expire,
     PeekMessage,
     Permit,
     ReadCursor,
+    Receive,
     ResetCursor,
     Seek,
     Skip,
     Subscribe,
+    Unsubscribe,
 )
 from model.vocabulary import Entry, Message, SubscriptionId
 from tests.model.service.test_reasons import (
@@ -298,3 +304,27 @@ def test_only_a_reset_to_a_time_in_the_last_ledger_of_a_terminated_topic_goes_to
     others = [one.consumption.cursors[SubscriptionId("t0", "sub")] for one in alternatives(state, state.past.step)]
     early = [one.mark_delete for other in others for one in other.possible]
     assert early == ([at["b1"]] if may_deviate else [])
+
+
+@pytest.mark.parametrize(("has_receipt", "is_explained"), [(False, True), (True, False)])
+def test_only_a_subscription_deleted_at_its_first_acks_may_not_be_created_again(
+    has_receipt: bool, is_explained: bool
+) -> None:
+    entry = Entry((Message(1, "b1"),))
+    received = Delivery(Position(1, 0), business_id="b1")
+    history: tuple[Happened, ...] = (
+        CREATED,
+        OPENED,
+        (Send("s1", (entry,)), Sent((Stored(Position(1, 0)),))),
+        (Subscribe("c1", "t0", "sub", kind="Exclusive", start="earliest"), Subscribed()),
+        (Receive("c1", 1), ReceivedMessages((received,), settled=True)),
+        (Acknowledge("c1", (0,)), Acknowledged((received,), receipt=has_receipt)),
+        (Unsubscribe("c1"), Done()),
+    )
+    create = CreateSubscription("t0", "sub", "earliest")
+    refused = Refused("412", "Unable to find position …: unable to persist readPosition for cursor reset 1:-1")
+    name = "deleted-cursor-updates-metadata"
+    assert unexcused(after(*history), create, refused) == (name if is_explained else None)
+    if is_explained:
+        assert met(knowing_all(*history), create, refused) == (name,)
+        assert unexcused(knowing_all(*history), create, replace_struct(refused, message="another reason")) is None
