@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from model.vocabulary import Client, CutAfter, CutAt, LoseThenCut, Operation, RequestScope, Start, SubscriptionType
 
@@ -164,6 +164,10 @@ class ReceiveDue(Operation, frozen=True):
 # ----------------------------------------------------------------------------------------------------------- consumers
 
 
+USUAL_PENDING_CHUNKED: Final = 10
+"""How many chunked messages clients assemble at a time. Consumers of chunked topics name another number."""
+
+
 class Subscribe(Operation, frozen=True):
     """Subscribe a consumer, under a name of its own; the subscription is created if it does not exist. Subscribed.
 
@@ -193,7 +197,7 @@ class Subscribe(Operation, frozen=True):
     proxied: bool = False
     cluster: str | None = None
     is_replicated: bool = False
-    max_pending_chunked: int = 10
+    max_pending_chunked: int = USUAL_PENDING_CHUNKED
     acks_oldest_chunked: bool = False
     library: str | None = None
 

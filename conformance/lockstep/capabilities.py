@@ -49,7 +49,14 @@ from model.policy_operations import ReadPolicy, SetPolicy
 from model.read_operations import AnalyzeBacklog, ExamineMessage, FindByTime, ReadMessage
 from model.rules.catalogue import CATALOGUE
 from model.rules.rule import Decided
-from model.subscription_operations import Expire, NackRepeatedly, ResetCursor, Seek, Subscribe
+from model.subscription_operations import (
+    USUAL_PENDING_CHUNKED,
+    Expire,
+    NackRepeatedly,
+    ResetCursor,
+    Seek,
+    Subscribe,
+)
 from model.subscriptions.due import OF_DRAINING
 
 LARGEST_ENTRIES: Final = 100
@@ -136,6 +143,13 @@ def _reads_entry(operation: AnyOperation) -> bool:
     if isinstance(operation, ReadMessage | FindByTime):
         return True
     return isinstance(operation, Seek | ResetCursor) and operation.by_time and operation.to is not None
+
+
+def _pending_chunked(operation: AnyOperation) -> int | None:
+    """How many chunked messages a consumer of a chunked topic assembles at a time; 0: any number."""
+    if not isinstance(operation, Subscribe) or operation.max_pending_chunked == USUAL_PENDING_CHUNKED:
+        return None
+    return operation.max_pending_chunked
 
 
 def family(name: str) -> tuple[str, ...]:
@@ -300,7 +314,15 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
         name="chunking by the released client",
         asks=ClientFeature("chunking"),
         rules=family("CHUNK"),
-        needs=lambda operation: isinstance(operation, OpenProducer) and operation.is_chunking,
+        needs=lambda operation: (
+            (isinstance(operation, OpenProducer) and operation.is_chunking) or _pending_chunked(operation) is not None
+        ),
+    ),
+    Requirement(
+        name="a limit of incomplete chunked messages of the released client",
+        asks=ClientFeature("max-pending-chunked"),
+        needs=lambda operation: (_pending_chunked(operation) or 0) > 0,
+        withheld="its consumers assemble any number of chunked messages",
     ),
     Requirement(
         name="compression by the released client",
