@@ -74,7 +74,8 @@ def _acknowledged(
             left_out = LeftOut(message, lacking, repeated, copies, is_cumulative=is_cumulative)
             yield _left_out(name, "acknowledged", left_out)
     wanted = {position for message in messages for position in (*message.positions, *message.repeated)}
-    if not is_cumulative and (extra := named - wanted - consumer.client.acknowledged):
+    own = consumer.client.acknowledged | consumer.client.superseded
+    if not is_cumulative and (extra := named - wanted - own):
         listed = ", ".join(map(str, sorted(extra)))
         because = f"the client of {name} acknowledged {listed}, which its application did not acknowledge"
         yield replace(_of_client(because), evidence=ByClient(name, extra))

@@ -7,7 +7,8 @@ The document describes the normal case and the pending limit. Where it is silent
 require:
 
 - A repeated first chunk restarts the message: its producer crashed and resends it, or it is redelivered.
-- Another repeated chunk with its own entry is acknowledged together with the message (CHUNK-07).
+- Another repeated chunk with its own entry is acknowledged together with the message (CHUNK-07). A client may also
+  acknowledge what it has twice at once, as the Java client does: the message is complete without it.
 - A chunk without its predecessors is not acknowledged; it waits for redelivery.
 - After a redelivery request for everything, buffers begin empty. Otherwise a chunk of an earlier attempt could complete
   a later one.

@@ -88,8 +88,9 @@ def _delivered(state: Chunking, subscription_id: SubscriptionId, before: ChunkSu
 def _acknowledged_unasked(
     consumer: TrackedConsumer, subscription: ChunkSubscription, traffic: Traffic
 ) -> Broken | None:
-    """Without its application, a consumer acknowledges only what it discards, and only if so configured."""
-    allowed = subscription.acknowledged | consumer.client.acknowledged
+    """Without its application, a consumer acknowledges only what it discards, and only if so configured, and entries
+    whose chunk it has from another entry."""
+    allowed = subscription.acknowledged | consumer.client.acknowledged | consumer.client.superseded
     unasked = {at for one in traffic.commands if isinstance(one, CommandAck) for at in one.positions} - allowed
     if not unasked:
         return None

@@ -98,6 +98,9 @@ def _arrived(client: ChunkClient, came: CommandMessage) -> ChunkClient:
         return replace(client, owed=(*client.owed, message), rules=client.rules | rules)
     buffers, arrival = assembly.arrive(client.buffers, chunk_of(part), _number(came.position), variant=client.variant)
     delayed = client.delayed.union(map(_position, buffers.awaiting_redelivery))
+    if arrival.effect in (BufferEffect.RESTART, BufferEffect.LAY_BY):
+        repeated = [number for one in buffers.kept if one.uuid == part.uuid for number in one.repeated]
+        client = replace(client, superseded=client.superseded.union(map(_position, repeated)))
     if arrival.effect in (BufferEffect.DROP, BufferEffect.SET_ASIDE):
         former = client.buffers.of(part.uuid or "")
         delayed |= {came.position, *map(_position, former.entries if former is not None else ())}

@@ -124,6 +124,8 @@ class ChunkClient:
     """Whether it ever requested redelivery of an entry that it discarded."""
     acknowledged: frozenset[Position] = frozenset()
     """Entries that it acknowledges without its application."""
+    superseded: frozenset[Position] = frozenset()
+    """Entries whose chunk it has from another entry: it may acknowledge them at once, or with their message."""
     delayed: frozenset[Position] = frozenset()
     """Entries that it ever discarded, which are redelivered later."""
     rules: frozenset[str] = frozenset()

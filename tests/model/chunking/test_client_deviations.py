@@ -179,3 +179,26 @@ def test_acks_that_leave_out_chunks_include_no_other_message(positions: tuple[in
     traffic = (Traffic("c", (CommandAck(tuple(map(at, positions))),)),)
     judged = judge(before, Acknowledge("c", (0,)), Acknowledged(given("a@1"), traffic=traffic))
     assert broken(judged) == ("CHUNK-07", None, "client")
+
+
+@pytest.mark.parametrize(
+    ("log", "acknowledged", "is_allowed"),
+    [
+        ("a0/3 a0/3", (0,), True),
+        ("a0/3 a1/3 a0/3", (0, 1), True),
+        ("a0/3 a1/3 a1/3", (2,), True),
+        ("a0/3 a0/3", (1,), False),
+        ("a0/3 a1/3 a1/3", (1,), False),
+        ("a0/3 b0/3", (0,), False),
+    ],
+)
+def test_a_client_may_acknowledge_a_chunk_at_once_that_it_has_from_another_entry(
+    log: str, acknowledged: tuple[int, ...], is_allowed: bool
+) -> None:
+    """Seen with the Java client: it does so when the first chunk comes again."""
+    commands: tuple[ConsumerCommand, ...] = (*dispatched(log), CommandAck(tuple(map(at, acknowledged))))
+    judged = received(subscribed(log), commands, "")
+    if is_allowed:
+        allowed(judged)
+    else:
+        assert broken(judged) == ("CHUNK-08", None, "client")
