@@ -12,11 +12,11 @@ ENTRY = Deviation(
     aliases=("back-off-constant",),
     rule="ACK-13",
     statement="pulsar-client requests redelivery of a nacked message after the same delay each time. Document 003 promises a delay that doubles.",
-    cause="Consumers of pulsar-client have one delay (negative_ack_redelivery_delay_ms) and no schedule. The Java client has one (negativeAckRedeliveryBackoff), which an application has to set.",
+    cause="Consumers of pulsar-client have one delay (negative_ack_redelivery_delay_ms) and no schedule. The Java client has one (negativeAckRedeliveryBackoff), and so has the Go client (NackBackoffPolicy), which an application has to set.",
     upstream=("apache/pulsar-client-cpp#92",),
     side="client",
-    clients={"official": "<=3.13.0", "java": "==4.0.8"},
-    seen=("pulsar-client 3.13.0", "Java client 4.0.8"),
+    clients={"official": "<=3.13.0", "java": "==4.0.8", "go": "==0.19.0"},
+    seen=("pulsar-client 3.13.0", "Java client 4.0.8", "Go client 0.19.0"),
     shadow=Shadow(name="back-off-too-short", statement="The client requests redelivery after half of the delay."),
 )
 

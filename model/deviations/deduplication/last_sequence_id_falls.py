@@ -10,10 +10,10 @@ ENTRY = Deviation(
     name="last-sequence-id-falls",
     rule="DEDUP-19",
     statement="After a message with a lower sequence id is confirmed, last_sequence_id of pulsar-client returns that id, although the broker has a higher one.",
-    cause="ProducerImpl::ackReceived of the C++ client assigns the id of the latest receipt to lastSequenceIdPublished_, instead of the maximum of both. The Java client takes the maximum.",
+    cause="ProducerImpl::ackReceived of the C++ client assigns the id of the latest receipt to lastSequenceIdPublished_, instead of the maximum of both; so does ReceivedSendReceipt of the Go client's producer (0.19.0). The Java client takes the maximum.",
     side="client",
-    clients={"official": "<=3.13.0"},
-    seen=("pulsar-client 3.13.0",),
+    clients={"official": "<=3.13.0", "go": "==0.19.0"},
+    seen=("pulsar-client 3.13.0", "Go client 0.19.0"),
     shadow=Shadow(
         name="test_an_account_below_the_latest_id_is_found_while_the_deviations_are_known",
         by="small history",

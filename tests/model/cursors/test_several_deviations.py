@@ -244,3 +244,12 @@ def test_a_nacked_message_is_acknowledged_with_the_others_of_its_batch(
     starved = Starved("its redelivery does not come within 10 s of the nack", (nacked,))
     history = *topic(*sizes), (NackRepeatedly("t0", times=3, library=library), starved)
     assert isinstance(judged(*history, known=["ack-of-part-acknowledges-entry"]), Allowed) == is_allowed
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "is_allowed"), [((96.0, 298.0), True), ((30.0, 298.0), True), ((10.0, 298.0), False)]
+)
+def test_a_truncated_delay_is_less_than_256_ms_too_short(after_ms: tuple[float, ...], is_allowed: bool) -> None:
+    redelivered = RedeliveryTimes(Delivery(at(0), business_id="b0"), 300.0, after_ms)
+    judgement = judged(*topic(1), (NackRepeatedly("t0", times=2), redelivered), known=["nack-delay-truncated"])
+    assert isinstance(judgement, Allowed) == is_allowed
