@@ -8,8 +8,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from syrupy.assertion import SnapshotAssertion
 
+from conformance.cli import cli
 from conformance.engine.catalogue import DESCRIPTIONS
 from conformance.faults.catalogue import defects
 from conformance.history import document
@@ -210,6 +212,13 @@ def test_the_help_is(command: str, tmp_path: Path, snapshot: SnapshotAssertion) 
     ran = run("holds", *command.split(), "--help", folder=tmp_path, environment={"LINES": "40"})
     assert (ran.status, ran.err) == (0, "")
     assert ran.out == snapshot
+
+
+@pytest.mark.parametrize("command", sorted(cli.commands))
+def test_every_command_has_a_help(command: str) -> None:
+    ran = CliRunner().invoke(cli, [command, "--help"])
+    assert (ran.exit_code, ran.exception) == (0, None)
+    assert ran.output.startswith("Usage: ")
 
 
 def test_without_a_command_the_help_is_printed(tmp_path: Path) -> None:

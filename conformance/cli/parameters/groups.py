@@ -12,11 +12,11 @@ from conformance.clients.security.options import NAMES
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Broker and client": ("listen", "broker", "admin", "brokers", "bookies", "settings", "setting", "defect", "client"),
     "What to run": (
-        *("rules", "machines", "budget", "times", "shorten", "lanes", "seed", "known", "coverage", "dry-run"),
+        *("all", "rules", "machines", "budget", "times", "shorten", "lanes", "seed", "known", "coverage", "dry-run"),
         *("good", "bad", "releases", "command", "baseline", "known-failing", "known-flaky"),
         *("minutes", "hours", "clients", "topics", "clusters", "rate", "fault-every", "faults"),
     ),
-    "Output": ("report", "results", "json", "history", "verbose"),
+    "Output": ("report", "output", "results", "json", "history", "verbose"),
     "On a running cluster": ("tenant", "allow-cluster-settings"),
     "TLS and authentication, on a running cluster": (*(name.replace("_", "-") for name in NAMES), "token-env"),
     "Other options": ("help",),
