@@ -41,7 +41,8 @@ class Deviation(Struct, frozen=True, kw_only=True):
 
     ``aliases``: names that it had before; files that have one of them are still read. ``rule``: what it breaks;
     ``also``: what else breaks with it. ``statement``: what happens. ``cause``: why, in the code of broker or client.
-    ``upstream``: issues and pull requests, as ``apache/pulsar#23845``.
+    ``upstream``: issues and pull requests, as ``apache/pulsar#23845``. ``searched``: the date and the words of the last
+    search for it upstream, and the nearest report, which is about something else.
 
     ``releases``: version specifiers (``">=2.11,<=5.0.0-M1"``) of the releases that count as having it; one that matches
     is enough. ``switched_on``: the same by setting (``"name=value"``), for releases that need it. ``seldom``: the same
@@ -64,6 +65,7 @@ class Deviation(Struct, frozen=True, kw_only=True):
     statement: str
     cause: str
     upstream: tuple[str, ...] = ()
+    searched: str = ""
     side: Side
     releases: tuple[str, ...] = ()
     switched_on: dict[str, tuple[str, ...]] = {}

@@ -34,6 +34,8 @@ def issue_of_deviation(
     ]
     known_as = f"Found by pulsar-conformance {version}, which calls it `{deviation.name}`."
     further = [f"Related: {', '.join(map(address, deviation.upstream))}."] if deviation.upstream else []
+    if deviation.searched:
+        further.append(f"Searched upstream on {deviation.searched}")
     again = _again(f"pulsar-conformance reproduce {deviation.name}", programs)
     return _issue(title, _of_releases(deviation), description, history, [*further, known_as], again)
 

@@ -12,7 +12,7 @@ from conformance.brokers.installation.java import find_java
 from conformance.brokers.release import fetched_release
 from conformance.report.reproducer.program import Program
 from tests.replays.seeded_world import SeededWorld
-from tests.report.reproducer.finds import IN_BOTH, IN_PYTHON_ALONE, OF_40, programs_of
+from tests.report.reproducer.finds import IN_BOTH, IN_PYTHON_ALONE, OF_40, STARTING_ITS_BROKER, programs_of
 
 TIMEOUT_S = 300
 EVERY_CHANGE = (
@@ -36,22 +36,37 @@ FINDS = [
 
 @pytest.mark.parametrize("name", FINDS)
 def test_a_script_of_pulsar_client_finds_what_the_broker_has(seeded: SeededWorld, name: str, tmp_path: Path) -> None:
-    _demand(name, seeded, programs_of(name)["Python"], (sys.executable,), tmp_path)
+    _demand(name, programs_of(name)["Python"], (sys.executable,), tmp_path, _of(seeded))
 
 
 @pytest.mark.weekly
 @pytest.mark.parametrize("name", IN_BOTH)
 def test_a_program_of_the_java_client_finds_what_the_broker_has(seeded: SeededWorld, name: str, tmp_path: Path) -> None:
-    jars = str(fetched_release(seeded.world.broker.version).folder / "lib" / "*")
-    java = (str(find_java().executable), "-Xmx256m", "-Djava.net.preferIPv4Stack=true", "-cp", jars)
-    _demand(name, seeded, programs_of(name)["Java"], java, tmp_path)
+    _demand(name, programs_of(name)["Java"], _java(seeded.world.broker.version), tmp_path, _of(seeded))
 
 
-def _demand(name: str, seeded: SeededWorld, program: Program, runner: tuple[str, ...], folder: Path) -> None:
+@pytest.mark.weekly
+@pytest.mark.parametrize("name", STARTING_ITS_BROKER)
+def test_a_program_without_addresses_starts_a_broker_of_its_own(name: str, tmp_path: Path) -> None:
+    _demand(name, programs_of(name)["Java"], _java("4.0.8"), tmp_path)
+
+
+def _java(release: str) -> tuple[str, ...]:
+    jars = str(fetched_release(release).folder / "lib" / "*")
+    return (str(find_java().executable), "-Xmx256m", "-Djava.net.preferIPv4Stack=true", "-cp", jars)
+
+
+def _of(seeded: SeededWorld) -> tuple[str, ...]:
+    addresses = seeded.world.broker.addresses
+    return (addresses.service_url, addresses.admin_url)
+
+
+def _demand(
+    name: str, program: Program, runner: tuple[str, ...], folder: Path, addresses: tuple[str, ...] = ()
+) -> None:
     """Run a program as its first lines say; it ends as the release demands, with a sentence."""
     (folder / program.file).write_text(program.text, "utf-8")
-    addresses = seeded.world.broker.addresses
-    command = [*runner, program.file, addresses.service_url, addresses.admin_url]
+    command = [*runner, program.file, *addresses]
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     is_there = name in OF_40
     assert ran.returncode == int(is_there), ran.stdout + ran.stderr

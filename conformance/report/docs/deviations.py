@@ -96,6 +96,8 @@ def _shadows(entries: tuple[Deviation, ...]) -> str:
 def _section(deviation: Deviation) -> str:
     upstream = ", ".join(f"[{_short(reference)}]({address(reference)})" for reference in deviation.upstream)
     facts = [f"Upstream: {upstream or 'none known'}."]
+    if deviation.searched:
+        facts.append(f"Searched on {deviation.searched}")
     if deviation.has_history:
         facts.append(f"History: `{_FOLDER}/{deviation.name}.json`.")
     if deviation.aliases:

@@ -2,9 +2,18 @@
  * @text@
  */
 
+import java.io.IOException;
+import java.lang.reflect.Field;
+import java.net.ServerSocket;
+import java.net.URL;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -17,21 +26,28 @@ import java.util.function.BooleanSupplier;
 import org.apache.pulsar.client.admin.PulsarAdmin;
 import org.apache.pulsar.client.admin.PulsarAdminException;
 import org.apache.pulsar.client.api.Consumer;
+import org.apache.pulsar.client.api.ConsumerBuilder;
+import org.apache.pulsar.client.api.KeySharedPolicy;
 import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.MessageId;
 import org.apache.pulsar.client.api.MessageIdAdv;
 import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.ProducerAccessMode;
 import org.apache.pulsar.client.api.PulsarClient;
+import org.apache.pulsar.client.api.Range;
 import org.apache.pulsar.client.api.Reader;
 import org.apache.pulsar.client.api.Schema;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 import org.apache.pulsar.client.api.SubscriptionType;
 import org.apache.pulsar.client.api.TypedMessageBuilder;
+import org.apache.pulsar.client.impl.ConsumerImpl;
+import org.apache.pulsar.client.impl.MessageIdImpl;
+import org.apache.pulsar.client.impl.TypedMessageBuilderImpl;
 import org.apache.pulsar.common.policies.data.ConsumerStats;
 import org.apache.pulsar.common.policies.data.PersistencePolicies;
 import org.apache.pulsar.common.policies.data.RetentionPolicies;
 import org.apache.pulsar.common.policies.data.SubscriptionStats;
+import org.apache.pulsar.common.protocol.Commands;
 
 public class Reproducer {
 
@@ -42,6 +58,7 @@ public class Reproducer {
     static String serviceUrl = "pulsar://localhost:6650";
     static String adminUrl = "http://localhost:8080";
     static PulsarAdmin admin;
+    static Broker broker;
 
     static final List<String> namespaces = new ArrayList<>();
     static final Map<String, String> topics = new HashMap<>();
@@ -71,6 +88,14 @@ public class Reproducer {
         if (arguments.length == 2) {
             serviceUrl = arguments[0];
             adminUrl = arguments[1];
+        } else {
+            broker = new Broker();
+            try {
+                broker.start();
+            } catch (Exception error) {
+                System.out.println("The steps could not be performed: " + error);
+                System.exit(2);
+            }
         }
         admin = PulsarAdmin.builder().serviceHttpUrl(adminUrl).build();
         int status = run();
@@ -101,6 +126,129 @@ public class Reproducer {
             }
         });
         return 0;
+    }
+
+    /** A standalone broker of the release on the class path, with the settings, on ports and data of its own. */
+    static class Broker {
+        final int servicePort = freePort();
+        final int adminPort = freePort();
+        final int bookiePort = freePort();
+        final int zookeeperPort = freePort();
+        final Path folder;
+        Process process;
+
+        Broker() throws Exception {
+            folder = Files.createTempDirectory("pulsar");
+            Runtime.getRuntime().addShutdownHook(new Thread(this::remove));
+            String jar = System.getProperty("java.class.path").split(System.getProperty("path.separator"))[0];
+            Path shipped = Paths.get(jar).toAbsolutePath().getParent().resolveSibling("conf").resolve("standalone.conf");
+            Map<String, String> settings = new HashMap<>(SETTINGS);
+            settings.put("clusterName", "standalone");
+            settings.put("bindAddress", "127.0.0.1");
+            settings.put("advertisedAddress", "127.0.0.1");
+            settings.put("brokerServicePort", String.valueOf(servicePort));
+            settings.put("webServicePort", String.valueOf(adminPort));
+            settings.put("allowLoopback", "true");
+            settings.put("allowEphemeralPorts", "true");
+            List<String> lines = new ArrayList<>(Files.readAllLines(shipped));
+            lines.removeIf(line -> settings.containsKey(line.split("=")[0].trim()));
+            settings.forEach((name, value) -> lines.add(name + "=" + value));
+            Files.write(folder.resolve("standalone.conf"), lines);
+            serviceUrl = "pulsar://127.0.0.1:" + servicePort;
+            adminUrl = "http://127.0.0.1:" + adminPort;
+        }
+
+        /** Start it on the data that it has, and wait until it answers. */
+        void start() throws Exception {
+            List<String> command = new ArrayList<>(List.of(
+                    Paths.get(System.getProperty("java.home"), "bin", "java").toString(), "-Xmx512m",
+                    "-XX:MaxDirectMemorySize=256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
+            for (String opened : List.of("java.base/java.io", "java.base/java.util.zip", "java.base/java.nio",
+                    "java.base/jdk.internal.misc", "java.base/jdk.internal.platform",
+                    "java.management/sun.management", "jdk.management/com.sun.management.internal")) {
+                command.addAll(List.of("--add-opens", opened + "=ALL-UNNAMED"));
+            }
+            command.addAll(List.of("-cp", System.getProperty("java.class.path"),
+                    "org.apache.pulsar.PulsarStandaloneStarter",
+                    "--config", folder.resolve("standalone.conf").toString(), "--no-functions-worker",
+                    "--no-stream-storage", "--advertised-address", "127.0.0.1",
+                    "--bookkeeper-dir", folder.resolve("bookkeeper").toString()));
+            if (hasOption("--bookkeeper-port")) {
+                command.addAll(List.of("--bookkeeper-port", String.valueOf(bookiePort)));
+            }
+            command.addAll(hasOption("--metadata-dir")
+                    ? List.of("--metadata-dir", folder.resolve("metadata").toString())
+                    : List.of("--zookeeper-port", String.valueOf(zookeeperPort),
+                            "--zookeeper-dir", folder.resolve("zookeeper").toString()));
+            process = new ProcessBuilder(command).directory(folder.toFile()).redirectErrorStream(true)
+                    .redirectOutput(ProcessBuilder.Redirect.appendTo(folder.resolve("log").toFile())).start();
+            long deadline = System.currentTimeMillis() + 300_000;
+            while (!isReady()) {
+                if (!process.isAlive() || System.currentTimeMillis() > deadline) {
+                    List<String> log = Files.readAllLines(folder.resolve("log"));
+                    throw new IllegalStateException("the broker does not start: "
+                            + String.join("\n", log.subList(Math.max(0, log.size() - 20), log.size())));
+                }
+                Thread.sleep(200);
+            }
+        }
+
+        void kill() throws Exception {
+            process.destroyForcibly().waitFor();
+        }
+
+        boolean isReady() {
+            return answers("lookup/v2/topic/persistent/public/default/ready").contains("brokerUrl")
+                    && answers("admin/v2/namespaces/public").contains("public/default");
+        }
+
+        String answers(String path) {
+            try (var body = new URL(adminUrl + "/" + path).openStream()) {
+                return new String(body.readAllBytes());
+            } catch (IOException error) {
+                return "";
+            }
+        }
+
+        /** Whether the command line of this release has an option. */
+        static boolean hasOption(String option) throws Exception {
+            String file = "org/apache/pulsar/PulsarStandalone.class";
+            try (var bytes = Reproducer.class.getClassLoader().getResourceAsStream(file)) {
+                return new String(bytes.readAllBytes(), "ISO-8859-1").contains(option);
+            }
+        }
+
+        static int freePort() {
+            try (ServerSocket socket = new ServerSocket(0)) {
+                return socket.getLocalPort();
+            } catch (IOException error) {
+                throw new IllegalStateException(error);
+            }
+        }
+
+        void remove() {
+            if (process != null) {
+                process.destroyForcibly();
+                process.onExit().join();
+            }
+            try (var files = Files.walk(folder)) {
+                files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
+            } catch (IOException error) {
+                System.out.println(folder + " is left: " + error.getMessage());
+            }
+        }
+    }
+
+    /** End all clients without closing what they use, kill the broker (SIGKILL), and start it again on the same data. */
+    static void killBroker() throws Exception {
+        if (broker == null) {
+            throw new IllegalStateException("it kills the broker, so it needs one of its own: run it without addresses");
+        }
+        for (String name : new ArrayList<>(clients.keySet())) {
+            crash(name);
+        }
+        broker.kill();
+        broker.start();
     }
 
     static String namespaceOf(String topic) {
@@ -252,6 +400,9 @@ public class Reproducer {
         String orderingKey;
         int size;
         int delay;
+        String chunkOf;
+        int chunkId;
+        int chunks;
 
         Outgoing(String name, long sequenceId) {
             this.name = name;
@@ -278,6 +429,21 @@ public class Reproducer {
             return this;
         }
 
+        Outgoing chunkOf(String uuid) {
+            this.chunkOf = uuid;
+            return this;
+        }
+
+        Outgoing chunkId(int chunkId) {
+            this.chunkId = chunkId;
+            return this;
+        }
+
+        Outgoing chunks(int chunks) {
+            this.chunks = chunks;
+            return this;
+        }
+
         CompletableFuture<MessageId> sendWith(Producer<String> producer) {
             String value = size > name.length() ? String.format("%-" + size + "s", name) : name;
             TypedMessageBuilder<String> message = producer.newMessage().value(value).sequenceId(sequenceId);
@@ -289,6 +455,10 @@ public class Reproducer {
             }
             if (delay > 0) {
                 message.deliverAfter(delay, TimeUnit.MILLISECONDS);
+            }
+            if (chunkOf != null) {
+                ((TypedMessageBuilderImpl<String>) message).getMetadataBuilder().setUuid(chunkOf).setChunkId(chunkId)
+                        .setNumChunksFromMsg(chunks).setTotalChunkMsgSize(chunks * value.length());
             }
             return message.sendAsync();
         }
@@ -321,20 +491,83 @@ public class Reproducer {
 
     static void subscribe(String consumer, String topic, String subscription, String kind, String start, int queue)
             throws Exception {
+        consumers.put(consumer, newConsumer(consumer, topic, subscription, kind, start)
+                .receiverQueueSize(queue)
+                .subscribe());
+    }
+
+    static ConsumerBuilder<String> newConsumer(
+            String consumer, String topic, String subscription, String kind, String start) throws Exception {
         received.put(consumer, new HashMap<>());
-        consumers.put(consumer, client(consumer).newConsumer(Schema.STRING)
+        return client(consumer).newConsumer(Schema.STRING)
                 .topic(topics.get(topic))
                 .subscriptionName(subscription)
                 .subscriptionType(SubscriptionType.valueOf(kind))
                 .subscriptionInitialPosition(start.equals("earliest")
                         ? SubscriptionInitialPosition.Earliest : SubscriptionInitialPosition.Latest)
                 .consumerName(consumer)
-                .receiverQueueSize(queue)
                 .acknowledgmentGroupTime(0, TimeUnit.MILLISECONDS)
                 .isAckReceiptEnabled(true)
                 .enableBatchIndexAcknowledgment(true)
-                .negativeAckRedeliveryDelay(100, TimeUnit.MILLISECONDS)
-                .subscribe());
+                .negativeAckRedeliveryDelay(100, TimeUnit.MILLISECONDS);
+    }
+
+    /** What is due depends on the implementation of Key_Shared: with draining hashes, or the one before 4.0. */
+    static void demandDrainingHashes(boolean wanted) throws Exception {
+        String classic = admin.brokers().getRuntimeConfigurations()
+                .getOrDefault("subscriptionKeySharedUseClassicPersistentImplementation", "false");
+        String tracker = "org/apache/pulsar/broker/service/DrainingHashesTracker.class";
+        boolean isInJars = Reproducer.class.getClassLoader().getResource(tracker) != null;
+        if ((isInJars && !Boolean.parseBoolean(classic)) != wanted) {
+            throw new IllegalStateException("the broker has another implementation of Key_Shared than the one it was "
+                    + "found with, whose consumers may receive other messages");
+        }
+    }
+
+    /** Subscribe a consumer that is paused: the broker has no permits for it but those of `permit`. */
+    static void subscribePaused(
+            String consumer, String topic, String subscription, String kind, String start, KeySharedPolicy policy)
+            throws Exception {
+        ConsumerBuilder<String> builder = newConsumer(consumer, topic, subscription, kind, start)
+                .receiverQueueSize(1000)
+                .startPaused(true);
+        consumers.put(consumer, (policy == null ? builder : builder.keySharedPolicy(policy)).subscribe());
+    }
+
+    /** For these hashes: pairs of the first and the last one. */
+    static KeySharedPolicy hashRanges(int... ends) {
+        List<Range> ranges = new ArrayList<>();
+        for (int number = 0; number < ends.length; number += 2) {
+            ranges.add(Range.of(ends[number], ends[number + 1]));
+        }
+        return KeySharedPolicy.stickyHashRange().ranges(ranges);
+    }
+
+    static KeySharedPolicy outOfOrder() {
+        return KeySharedPolicy.autoSplitHashRange().setAllowOutOfOrderDelivery(true);
+    }
+
+    /** Give the broker permits for so many more messages. */
+    static void permit(String consumer, int count) throws Exception {
+        ConsumerImpl<String> one = (ConsumerImpl<String>) consumers.get(consumer);
+        Field id = ConsumerImpl.class.getDeclaredField("consumerId");
+        id.setAccessible(true);
+        one.getClientCnx().ctx().writeAndFlush(Commands.newFlow(id.getLong(one), count));
+    }
+
+    /** Request the redelivery of messages at once. */
+    static void redeliver(String consumer, String... messages) throws Exception {
+        Set<MessageId> entries = new HashSet<>();
+        for (String name : messages) {
+            MessageIdImpl id = (MessageIdImpl) received.get(consumer).get(name).getMessageId();
+            entries.add(new MessageIdImpl(id.getLedgerId(), id.getEntryId(), id.getPartitionIndex()));
+        }
+        ((ConsumerImpl<String>) consumers.get(consumer)).redeliverUnacknowledgedMessages(entries);
+    }
+
+    /** Let the broker dispatch what it dispatches by itself. */
+    static void settle() throws Exception {
+        Thread.sleep(500);
     }
 
     /** Receive until the consumer has these messages. */
@@ -480,6 +713,79 @@ public class Reproducer {
             long shown = unacknowledgedByStats(topic, subscription, consumer);
             throw new Found("by the stats " + shown + " messages are unacknowledged at "
                     + (consumer.isEmpty() ? subscription : consumer) + ", and " + expected + " are");
+        }
+    }
+
+    /** Wait until a consumer has so many unacknowledged messages: a chunk counts as one. */
+    static void awaitUnacknowledged(String topic, String subscription, String consumer, int expected)
+            throws Exception {
+        if (!becomes(() -> unacknowledgedByStats(topic, subscription, consumer) == expected)) {
+            throw new IllegalStateException(unacknowledgedByStats(topic, subscription, consumer)
+                    + " messages are unacknowledged at " + consumer + " instead of " + expected);
+        }
+    }
+
+    /** Receive whatever the broker has for any consumer: the name of a message, or null. */
+    static String receiveOfAny() throws Exception {
+        for (String consumer : new ArrayList<>(consumers.keySet())) {
+            String name = receiveOne(consumer, System.currentTimeMillis() + 100);
+            if (name != null) {
+                return name;
+            }
+        }
+        return null;
+    }
+
+    static void expectMore(String consumer) throws Exception {
+        if (receiveOne(consumer, System.currentTimeMillis() + TIMEOUT_MS) == null) {
+            throw new Found(consumer + " receives nothing, although it has permits and there are messages for it");
+        }
+    }
+
+    static void expectDelivered(String... messages) throws Exception {
+        Set<String> missing = new TreeSet<>(Arrays.asList(messages));
+        long deadline = System.currentTimeMillis() + TIMEOUT_MS;
+        while (!missing.isEmpty() && System.currentTimeMillis() < deadline) {
+            String name = receiveOfAny();
+            if (name != null) {
+                missing.remove(name);
+            }
+        }
+        if (!missing.isEmpty()) {
+            throw new Found("the broker does not dispatch " + String.join(", ", missing)
+                    + ", although the consumer of its key has permits, and no consumer has a message of that key");
+        }
+    }
+
+    /** The consumers receive the first message before the later one. */
+    static void expectBefore(String first, String later) throws Exception {
+        long deadline = System.currentTimeMillis() + TIMEOUT_MS;
+        while (System.currentTimeMillis() < deadline) {
+            String name = receiveOfAny();
+            if (first.equals(name)) {
+                return;
+            }
+            if (later.equals(name)) {
+                throw new Found(later + " is delivered before " + first + ", an earlier message of its key");
+            }
+        }
+        throw new IllegalStateException("neither " + first + " nor " + later + " is delivered");
+    }
+
+    /** The consumer receives these messages, and none of them twice: it neither acknowledges nor returns them. */
+    static void expectOnce(String consumer, String... messages) throws Exception {
+        Set<String> missing = new TreeSet<>(Arrays.asList(messages));
+        Set<String> there = new HashSet<>();
+        long deadline = System.currentTimeMillis() + TIMEOUT_MS;
+        for (String name = receiveOne(consumer, deadline); name != null; name = receiveOne(consumer, deadline)) {
+            if (!there.add(name)) {
+                throw new Found(name + " is delivered twice to " + consumer + ", which did not return it");
+            }
+            missing.remove(name);
+            deadline = System.currentTimeMillis() + (missing.isEmpty() ? TIMEOUT_MS / 5 : TIMEOUT_MS);
+        }
+        if (!missing.isEmpty()) {
+            throw new IllegalStateException(consumer + " does not receive " + String.join(", ", missing));
         }
     }
 
@@ -642,6 +948,9 @@ public class Reproducer {
         readers.clear();
         received.clear();
         ids.clear();
+        if (broker != null) {
+            return;
+        }
         for (String namespace : namespaces) {
             try {
                 for (String topic : admin.topics().getPartitionedTopicList(namespace)) {

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from conformance.harness_error import HarnessError
 from conformance.history.document import History, Step
 from conformance.known import unlike
+from model.deviation import CLASSIC
+from model.events import Created
 from model.example.judge import judge_step as by_documents
 from model.example.state import Example
 from model.explain import judge_step
@@ -18,11 +20,21 @@ from model.vocabulary import SubscriptionId
 
 @dataclass(frozen=True, slots=True)
 class JudgedHistory:
-    """``before``: the state before each step up to the violated one. ``broken``: by the documents alone."""
+    """``before``: the state before each step up to the violated one. ``broken``: by the documents alone.
+
+    ``is_classic``: the broker's setting switches on the classic implementation of Key_Shared.
+    """
 
     steps: tuple[Step, ...]
     before: tuple[Example, ...]
     broken: Broken
+    is_classic: bool
+
+    @property
+    def has_draining_hashes(self) -> bool:
+        """Whether Key_Shared had the implementation with draining hashes."""
+        created = (one.outcome for one in self.steps if isinstance(one.outcome, Created))
+        return not self.is_classic and all(one.has_draining_hashes for one in created)
 
     @property
     def violated(self) -> Step:
@@ -68,7 +80,9 @@ def _judged(history: History, known: frozenset[str]) -> JudgedHistory | None:
         if isinstance(after, Broken):
             broken = by_documents(state, step)
             steps = history.steps[:number]
-            return JudgedHistory(steps, tuple(before), broken if isinstance(broken, Broken) else after)
+            name, _, value = CLASSIC.partition("=")
+            is_classic = history.settings.get(name) == value
+            return JudgedHistory(steps, tuple(before), broken if isinstance(broken, Broken) else after, is_classic)
         assert isinstance(after, Allowed)
         before.append(after.state)
     return None

@@ -104,9 +104,16 @@ def programs(find: Find) -> list[Program]:
     """
     if find.clients.isdisjoint(_CLIENTS) and find.clients:
         raise Inexpressible(f"the {' or '.join(map(str.capitalize, sorted(find.clients)))} client")
-    calls = calls_of(judged(find.history))
+    history = judged(find.history)
     languages: list[Language] = [one for name, one in _CLIENTS.items() if not find.clients or name in find.clients]
-    return [_program(one, find, calls) for one in languages if one == "Python" or _fits_java(calls)]
+    try:
+        calls = calls_of(history)
+    except Inexpressible:
+        calls, languages = calls_of(history, is_exact=True), ["Java"]
+    written = [_program(one, find, calls) for one in languages if one == "Python" or _fits_java(calls)]
+    if not written:
+        raise Inexpressible("a batch that may be a duplicate")
+    return written
 
 
 def _fits_java(calls: Iterable[Call]) -> bool:
@@ -140,9 +147,11 @@ def _program(language: Language, find: Find, calls: Sequence[Call]) -> Program:
 
 def _usage(command: str, history: History) -> Iterable[str]:
     yield f"Run it: {command} pulsar://localhost:6650 http://localhost:8080"
+    if command.startswith("java"):
+        yield "Without the addresses it starts a standalone broker of that release, with the settings below."
     yield "It ends with 1 if the find is there, with 0 if it is not, and with 2 if the steps could not be performed."
     if history.settings:
-        yield f"Start the broker with the settings below, as it was found on Pulsar {history.release} with them."
+        yield f"It was found on Pulsar {history.release} with the settings below, so start the broker with them."
 
 
 def _explained(text: str, language: Language, find: Find, usage: str) -> str:

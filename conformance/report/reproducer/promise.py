@@ -7,13 +7,24 @@ from collections.abc import Iterable, Sequence
 from conformance.report.reproducer.calls import Call, call, later
 from conformance.report.reproducer.inexpressible import Inexpressible
 from conformance.report.reproducer.judged import JudgedHistory, backlog_in, names_at
+from model.chunking.evidence import LogDiffers
 from model.cursors.log import Place
 from model.deduplication.account import WrongLastId
 from model.deduplication.policies import STATUS, OwnPolicyIgnored
 from model.deduplication.topic_observer import WrongAnswer
-from model.events import AllReceived, CursorRead, Duplicate, Refused, Starved, Subscribed
+from model.events import (
+    AllReceived,
+    CursorRead,
+    DueReceived,
+    Duplicate,
+    Refused,
+    Sent,
+    Starved,
+    Stored,
+    Subscribed,
+)
 from model.example.readers import PassedOver
-from model.operations import Send, SetDeduplication
+from model.operations import ReadLog, Send, SetDeduplication
 from model.reader_operations import AvailabilityRead, HasMessageAvailable, ReadNext
 from model.service.unexpected import ErrorAnswer, Silence
 from model.subscription_operations import (
@@ -22,10 +33,12 @@ from model.subscription_operations import (
     ReadCursor,
     Receive,
     ReceiveAll,
+    ReceiveDue,
     Subscribe,
 )
 from model.subscriptions.consumers import Message
-from model.subscriptions.counts import Count
+from model.subscriptions.counts import Count, SentAgain
+from model.subscriptions.evidence import Overtaking, Undispatched
 from model.subscriptions.state import Consumption, surely_left
 from model.vocabulary import SubscriptionId
 
@@ -34,6 +47,8 @@ def promised(judged: JudgedHistory, performed: Sequence[Call]) -> list[Call]:
     """The calls of the violated step. ``performed``: the calls that perform it. Raises :class:`Inexpressible`."""
     evidence, step = judged.broken.evidence, judged.violated
     state = judged.before[-1].consumption
+    if _is_exact(performed) and (calls := _of_exact(judged, performed[:-1])):
+        return calls
     match evidence, step.operation, step.outcome:
         case Count(of=of, subscription=subscription) as count, ReadCursor(), _:
             expected = count.shown - count.difference
@@ -47,6 +62,9 @@ def promised(judged: JudgedHistory, performed: Sequence[Call]) -> list[Call]:
                     return [call("expect_unacknowledged", topic, name, "", expected)]
                 case _:
                     raise Inexpressible("what the broker counts by itself")
+        case LogDiffers(), ReadLog(topic=topic), _:
+            names = list(dict.fromkeys(_confirmed(judged, topic)))
+            return [call("expect_stored", topic, *names), call("expect_stored_once", topic, *names)]
         case WrongLastId(), Send(session=session), _:
             return [*performed, call("expect_last_sequence_id", session, _highest(judged, session))]
         case WrongAnswer(answer=answer, entry=entry), Send(session=session), _:
@@ -86,10 +104,46 @@ def promised(judged: JudgedHistory, performed: Sequence[Call]) -> list[Call]:
             raise Inexpressible("what only the wire or the broker's own record shows")
 
 
+def _of_exact(judged: JudgedHistory, received: Sequence[Call]) -> list[Call]:
+    """What is demanded of consumers that have the permits of the history. ``received``: what receives the messages."""
+    evidence, step = judged.broken.evidence, judged.violated
+    match evidence, step.operation, step.outcome:
+        case _, Receive(consumer=consumer), Starved():
+            return [*received, call("expect_more", consumer)]
+        case Count(of="blocked", consumer=consumer), Receive(), _:
+            return [*received, call("expect_more", consumer)]
+        case Undispatched(subscription=subscription), ReceiveDue(), _:
+            names = [name for at in sorted(evidence.open) for name in names_at(evidence.state, subscription.topic, at)]
+            return [*received, call("expect_delivered", *names)]
+        case SentAgain(consumer=consumer), ReceiveDue(), DueReceived(consumers=consumers):
+            (read,) = (one for one in consumers if one.consumer == consumer)
+            names = list(dict.fromkeys(one.business_id for one in read.messages))
+            return [call("expect_once", consumer, *names)]
+        case Overtaking(first=first), ReceiveDue(), _:
+            both = (evidence.state.words(one).partition(" ")[0] for one in (first, evidence.message))
+            return [call("expect_before", *both)]
+        case _:
+            return []
+
+
+def _is_exact(performed: Sequence[Call]) -> bool:
+    """Whether the consumers have the permits of the history, so that all that they do not receive is seen."""
+    return bool(performed) and performed[-1].function == "settle"
+
+
 def later_in(function: str, performed: Sequence[Call]) -> Call:
     """The call of a function that performs the only one of these."""
     *_, last = performed
     return call(function, Call(last.function, last.arguments, last.options, is_later=True))
+
+
+def _confirmed(judged: JudgedHistory, topic: str) -> Iterable[str]:
+    """The messages of a topic that the broker confirmed."""
+    for step in judged.steps:
+        if isinstance(step.operation, Send) and isinstance(step.outcome, Sent):
+            for entry, answer in zip(step.operation.entries, step.outcome.answers, strict=False):
+                if isinstance(answer, Stored | Duplicate) and _topic_of(judged, step.operation.session) == topic:
+                    yield from (one.business_id for one in entry.messages)
 
 
 def _topic_of(judged: JudgedHistory, actor: str) -> str:

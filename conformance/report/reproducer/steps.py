@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from conformance.history.document import Step
@@ -10,13 +10,23 @@ from conformance.report.reproducer.calls import Argument, Call, call
 from conformance.report.reproducer.inexpressible import Inexpressible
 from conformance.report.reproducer.judged import JudgedHistory
 from conformance.report.reproducer.promise import later_in, promised
-from model.events import Acknowledged, DueReceived, ReceivedMessages, RedeliveryRequested, Refused, Skipped, Starved
+from model.events import (
+    Acknowledged,
+    DueReceived,
+    ReceivedMessages,
+    RedeliveryRequested,
+    Refused,
+    Sent,
+    Skipped,
+    Starved,
+)
 from model.expiry_operations import ExpireOlder, SetTtl
 from model.operations import (
     AnyOperation,
     CloseProducer,
     CrashProducer,
     CreateTopic,
+    CutAfterSends,
     DisturbMetadataStore,
     FreezeOwner,
     Kill,
@@ -62,7 +72,8 @@ from model.subscription_operations import (
     Subscribe,
     Unsubscribe,
 )
-from model.vocabulary import PERSISTED_PER_S, Message
+from model.traffic import Delivery, Life
+from model.vocabulary import PERSISTED_PER_S, Entry, Message
 
 OLD_S: Final = 6
 YOUNG_S: Final = 3
@@ -92,21 +103,26 @@ def _needed(operation: AnyOperation) -> str:
     return _NEEDS.get(type(operation), f"the operation {type(operation).__name__}")
 
 
-def calls_of(judged: JudgedHistory) -> list[Call]:
+def calls_of(judged: JudgedHistory, *, is_exact: bool = False) -> list[Call]:
     """The calls that perform a history, and demand at the end what the document promises.
+
+    ``is_exact``: consumers give the broker the permits of the history, and chunks are sent one by one.
 
     Raises:
         Inexpressible: it needs what a released client cannot do.
     """
-    translation = _Translation(judged)
+    translation = _Translation(judged, is_exact=is_exact)
     return [one for index in range(len(judged.steps)) for one in translation.step(index)]
 
 
 class _Translation:
     """Translates a history step by step, and remembers who is open."""
 
-    def __init__(self, judged: JudgedHistory) -> None:
+    def __init__(self, judged: JudgedHistory, *, is_exact: bool) -> None:
         self._judged = judged
+        self._is_exact = is_exact
+        self._permits: dict[str, int] = {}
+        self._subscription_of: dict[str, tuple[str, str]] = {}
         self._batching = any(
             len(entry.messages) > 1
             for step in judged.steps
@@ -118,6 +134,15 @@ class _Translation:
         self._of_released_client: set[str] = set()
         self._received: dict[str, list[str]] = {}
         self._open: dict[str, None] = {}
+        self._chunking: set[str] = set()
+        self._chunks = {
+            message.business_id
+            for step in judged.steps
+            if isinstance(step.operation, Send)
+            for entry in step.operation.entries
+            for message in entry.messages
+            if message.chunk is not None and not message.chunk.is_last
+        }
 
     def step(self, index: int) -> list[Call]:
         step = self._judged.steps[index]
@@ -137,16 +162,23 @@ class _Translation:
             case CreateTopic():
                 yield from self._create(operation)
             case OpenProducer() | Send() | CloseProducer() | CrashProducer():
-                yield from self._producing(operation)
+                yield from self._producing(operation, step)
             case Subscribe() | Permit() | CloseConsumer() | CrashConsumer() | Unsubscribe() | Seek():
                 yield from self._connecting(operation)
             case Receive() | ReceiveDue() | Acknowledge() | AckById() | Nack():
                 yield from self._consuming(operation, step)
             case OpenReader() | ReadNext() | HasMessageAvailable() | CloseReader():
                 yield from self._reading(operation, step)
-            case Unload(topic=topic, classic=None, cluster=None, scope="topic"):
+            case Unload(topic=topic, classic=classic, cluster=None, scope="topic") if classic is None or (
+                classic and self._judged.is_classic
+            ):
                 yield from self._left_by_unload(index, topic)
                 yield call("unload", topic)
+            case Kill(cluster=None, power_fails=False) if self._is_exact:
+                if self._of_released_client & self._open.keys():
+                    raise Inexpressible("a client that reconnects after a kill of the broker")
+                self._open.clear()
+                yield call("kill_broker")
             case ReadLog(cluster=None) | ReadCursor() | ReceiveAll(cluster=None):
                 if isinstance(operation, ReceiveAll) and index + 1 < len(self._judged.steps):
                     raise Inexpressible("a consumer that receives all and is gone")
@@ -158,7 +190,7 @@ class _Translation:
     def _create(self, asked: CreateTopic) -> Iterable[Call]:
         if asked.clusters > 1:
             raise Inexpressible(f"{asked.clusters} clusters with replicated subscriptions")
-        if asked.is_chunked:
+        if asked.is_chunked and not self._is_exact:
             raise Inexpressible("what passes on the wire between a client and its broker")
         if asked.quorum is not None:
             raise Inexpressible("several bookies")
@@ -240,7 +272,7 @@ class _Translation:
 
     # ------------------------------------------------------------------------------------------------------ producers
 
-    def _producing(self, operation: OpenProducer | Send | CloseProducer | CrashProducer) -> Iterable[Call]:
+    def _producing(self, operation: OpenProducer | Send | CloseProducer | CrashProducer, step: Step) -> Iterable[Call]:
         match operation:
             case OpenProducer() as asked:
                 if asked.has_epoch or asked.access == "WaitForExclusive":
@@ -249,12 +281,16 @@ class _Translation:
                     if (topic, name) == (asked.topic, asked.producer) and session in self._open:
                         yield self._gone("close", session)
                 self._names[asked.session] = (asked.topic, asked.producer)
+                if asked.is_chunking and self._is_exact:
+                    self._chunking.add(asked.session)
                 self._opened(asked.session, asked.topic, is_released=asked.client == "official")
                 yield call("open_producer", asked.session, asked.topic, asked.producer, self._batching, asked.access)
+            case Send(session=session) if session in self._chunking:
+                yield from self._sent_in_chunks(operation, step.outcome)
             case Send(interruption=None) as send:
                 if not send.wait:
                     raise Inexpressible("sends that are unanswered during the next operation")
-                entries = (Call("entry", tuple(map(_message, entry.messages))) for entry in send.entries)
+                entries = (Call("entry", tuple(map(self._message, entry.messages))) for entry in send.entries)
                 yield call("send", send.session, *entries)
                 if send.age_s:
                     yield call("wait", OLD_S)
@@ -264,6 +300,48 @@ class _Translation:
                 yield self._gone("crash", session)
             case _:
                 raise Inexpressible("an interruption between the chunks of a message")
+
+    def _sent_in_chunks(self, send: Send, outcome: object) -> Iterable[Call]:
+        """Each chunk that passed to the broker, as a message with the metadata of a chunk."""
+        match send, outcome:
+            case (
+                Send(
+                    entries=(Entry(messages=(message,)),),
+                    interruption=None | CutAfterSends(meanwhile="dies") as interruption,
+                ),
+                Sent(lives=(Life(sends=parts, refused=0),)),
+            ):
+                for part in parts:
+                    name = message.business_id if part.chunk_id == 0 else ""
+                    options: dict[str, str | int] = {"chunk_of": part.uuid or message.business_id}
+                    options |= {"chunk_id": part.chunk_id, "chunks": part.chunks, "size": len(message.business_id)}
+                    sent = Call("message", (name, part.sequence_id), options)
+                    yield call("send", send.session, Call("entry", (sent,)))
+                if interruption is not None:
+                    yield self._gone("crash", send.session)
+            case _:
+                raise Inexpressible("an interruption between the chunks of a message")
+
+    def _message(self, message: Message) -> Call:
+        options: dict[str, str | int] = {}
+        if message.chunk is not None and self._is_exact and not self._batching:
+            chunk = message.chunk
+            options |= {
+                "chunk_of": chunk.uuid or message.business_id,
+                "chunk_id": chunk.chunk_id,
+                "chunks": chunk.chunks,
+            }
+        elif message.chunk is not None or message.content != "text":
+            raise Inexpressible("chunks that the suite's own client sends one by one")
+        if message.only_to is not None:
+            raise Inexpressible("a message that is restricted to some clusters")
+        for name, value in (("key", message.key), ("ordering_key", message.ordering_key)):
+            if value is not None:
+                options[name] = value
+        for name, number in (("size", message.size_bytes), ("delay", message.delay_ms)):
+            if number:
+                options[name] = number
+        return Call("message", (message.business_id, message.sequence_id), options)
 
     def _opened(self, name: str, topic: str, *, is_released: bool) -> None:
         self._open[name] = None
@@ -281,6 +359,8 @@ class _Translation:
         self, operation: Subscribe | Permit | CloseConsumer | CrashConsumer | Unsubscribe | Seek
     ) -> Iterable[Call]:
         match operation:
+            case Subscribe(client="wire", queue=0) as asked if self._is_exact:
+                yield from self._subscribe_paused(asked)
             case Subscribe() as asked:
                 if asked.sticky or asked.out_of_order or asked.is_replicated or not asked.durable or asked.proxied:
                     raise Inexpressible("a consumer with hash ranges of its own, out of order, non-durable or cut off")
@@ -288,6 +368,8 @@ class _Translation:
                 self._opened(asked.consumer, asked.topic, is_released=asked.client == "official")
                 arguments = (asked.consumer, asked.topic, asked.subscription, asked.kind, asked.start)
                 yield call("subscribe", *arguments, max(1, asked.queue))
+            case Permit(consumer=consumer, count=count) if self._is_exact:
+                yield self._permitted(consumer, count)
             case Permit():
                 raise Inexpressible(_PERMITS)
             case CloseConsumer(consumer=consumer):
@@ -301,8 +383,54 @@ class _Translation:
             case _:
                 raise Inexpressible("a seek to a time")
 
+    def _subscribe_paused(self, asked: Subscribe) -> Iterable[Call]:
+        if asked.is_replicated or not asked.durable or asked.proxied or asked.known_as not in (None, asked.consumer):
+            raise Inexpressible("a consumer that is non-durable, cut off, or has the name of another one")
+        self._received[asked.consumer] = []
+        self._permits[asked.consumer] = 0
+        self._subscription_of[asked.consumer] = (asked.topic, asked.subscription)
+        self._opened(asked.consumer, asked.topic, is_released=False)
+        policy = None
+        if asked.kind == "Key_Shared" and len(self._permits) == 1:
+            yield call("demand_draining_hashes", self._judged.has_draining_hashes)
+        if asked.sticky:
+            policy = Call("hash_ranges", tuple(end for ends in asked.sticky for end in ends))
+        elif asked.out_of_order:
+            policy = Call("out_of_order")
+        arguments = (asked.consumer, asked.topic, asked.subscription, asked.kind, asked.start, policy)
+        yield call("subscribe_paused", *arguments)
+
+    def _permitted(self, consumer: str, count: int) -> Call:
+        self._permits[consumer] += count
+        return call("permit", consumer, count)
+
+    def _takes_exactly(self, topic: str, subscription: str, read: Mapping[str, Sequence[Delivery]]) -> Iterable[Call]:
+        """Receive what each consumer of a subscription got, and wait for more that must not come.
+
+        A client assembles chunks, so it hands over the message with the last one; the broker counts them all.
+        """
+        for consumer, messages in read.items():
+            self._permits[consumer] -= len(messages)
+            names = [one.business_id for one in messages]
+            self._received[consumer] += names
+            whole = [name for name in names if name not in self._chunks]
+            if whole:
+                yield call("receive", consumer, *whole)
+            if len(whole) < len(names):
+                pending = dict.fromkeys(self._received[consumer])
+                yield call("await_unacknowledged", topic, subscription, consumer, len(pending))
+        yield call("settle")
+
     def _consuming(self, operation: Receive | ReceiveDue | Acknowledge | AckById | Nack, step: Step) -> Iterable[Call]:
         match operation, step.outcome:
+            case Receive(consumer=consumer, count=count), (
+                ReceivedMessages(messages=messages) | Starved(messages=messages)
+            ) if consumer in self._permits:
+                if (missing := count - self._permits[consumer]) > 0:
+                    yield self._permitted(consumer, missing)
+                yield from self._takes_exactly(*self._subscription_of[consumer], {consumer: messages})
+            case ReceiveDue(topic=topic, subscription=name), DueReceived(consumers=consumers) if self._is_exact:
+                yield from self._takes_exactly(topic, name, {one.consumer: one.messages for one in consumers})
             case Receive(consumer=consumer), ReceivedMessages(messages=messages) | Starved(messages=messages):
                 if not messages and step is not self._judged.violated:
                     raise Inexpressible(_PERMITS)
@@ -314,6 +442,8 @@ class _Translation:
                 yield from self._acknowledging(asked, outcome)
             case Nack(consumer=consumer, nth=None), _:
                 yield call("redeliver_unacknowledged", consumer)
+            case Nack(consumer=consumer), RedeliveryRequested(messages=messages) if consumer in self._permits:
+                yield call("redeliver", consumer, *(one.business_id for one in messages))
             case Nack(consumer=consumer), RedeliveryRequested(messages=messages):
                 yield call("negatively_acknowledge", consumer, *(one.business_id for one in messages))
             case _:
@@ -356,16 +486,3 @@ class _Translation:
                 yield self._gone("close", reader)
             case _:
                 return
-
-
-def _message(message: Message) -> Call:
-    if message.chunk is not None or message.only_to is not None or message.content != "text":
-        raise Inexpressible("chunks that the suite's own client sends one by one")
-    options: dict[str, str | int] = {}
-    for name, value in (("key", message.key), ("ordering_key", message.ordering_key)):
-        if value is not None:
-            options[name] = value
-    for name, number in (("size", message.size_bytes), ("delay", message.delay_ms)):
-        if number:
-            options[name] = number
-    return Call("message", (message.business_id, message.sequence_id), options)

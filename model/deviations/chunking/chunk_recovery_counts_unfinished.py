@@ -18,6 +18,7 @@ ENTRY = Deviation(
     also=("DEDUP-09", "DEDUP-12"),
     statement="With deduplication, a chunked message that is in flight during an unload is confirmed and lost. Recovery counts its first chunks as the message, so the last chunk is a duplicate. If a chunk of an older message was stored again last, recovery falls back to that message, and later ones are stored again.",
     cause="MessageDeduplication.replayCursor takes the sequence id of every entry, also of chunks that are not the last, and the last one counts, not the highest (4.0.8, line 254). Recording a persisted entry checks that (line 531). 4.2.4 has the same code. It needs a recovery without a snapshot after the chunks.",
+    searched="2026-11-30: `deduplication chunked message replayCursor recovery`; nearest is apache/pulsar#20948, whose repair leaves recovery as it was.",
     side="broker",
     releases=(">=3.0.1,<=5.0.1",),
     seen=("4.0.8", "3.3.6", "5.0.0-M1", "5.0.1"),

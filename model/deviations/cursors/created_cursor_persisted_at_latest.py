@@ -25,6 +25,7 @@ ENTRY = Deviation(
     also=("ACK-09", "ACK-16", "CHUNK-03", "CHUNK-07", "CHUNK-09", "CHUNK-15", "DEDUP-16"),
     statement="A subscription that is created at the earliest message is persisted at the end of the topic. If the topic is unloaded, or the broker killed, before the next ack is persisted, the messages from before it was created are not delivered.",
     cause="ManagedLedgerImpl.asyncOpenCursor persists the new cursor at the last position, and moves it to the first one in memory only (2.6.0, lines 741 to 748). From 2.7.4 on it persists the first one. Read in the byte code of 2.5.1 and 2.7.4, too.",
+    upstream=("apache/pulsar#11547",),
     side="broker",
     releases=(">=2.5.1,<2.7.4", "==2.5.0"),
     seen=("2.6.0", "2.5.1", "2.7.0", "2.7.1", "2.7.2", "2.6.2", "2.6.1", "2.5.0"),

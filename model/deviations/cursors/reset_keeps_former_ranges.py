@@ -25,6 +25,7 @@ ENTRY = Deviation(
     also=("ACK-02", "SERVE-04"),
     statement="A cursor that is reset, or moved by a seek, is persisted at its new position with its former ranges. If the broker is killed before the next ack is persisted, the messages in these ranges are acknowledged again, and not redelivered. If the new mark-delete position itself is in one of them, the backlog is one too low.",
     cause="ManagedCursorImpl.internalResetCursor persists the new mark-delete position (internalAsyncMarkDelete), and clears individualDeletedMessages and batchDeletedIndexes only when that is done. persistPositionToLedger writes what is in them. Read in 2.6.0, 2.10.1, 2.11.0, 3.3.6 and 4.0.8; 4.2.4 clears them after that, too. The backlog after recovery leaves out the ranges' entries from the mark-delete position on, which is itself counted (getNumberOfEntries asks for their cardinality).",
+    searched="2026-11-30: `reset cursor individualDeletedMessages persisted`; nearest is apache/pulsar#26304: a reset is discarded because another mark-delete is queued after it.",
     side="broker",
     releases=(">=2.6.0,<=5.0.1",),
     seen=("4.0.8", "3.3.6", "5.0.1"),

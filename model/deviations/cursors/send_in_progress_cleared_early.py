@@ -34,6 +34,7 @@ ENTRY = Deviation(
     also=("SERVE-04",),
     statement="Messages that are replayed, or delayed messages whose time comes, while the broker dispatches new messages of a Shared or Key_Shared subscription are read and dispatched twice, the second time at once or when there are permits again.",
     cause="PersistentDispatcherMultipleConsumers (of 4.0 both implementations) marks a dispatch in progress with one flag (sendInProgress). The end of one dispatch clears it although the result of another read still waits (readEntriesComplete). The next read then replays messages that are about to be dispatched, which are in the replay queue until then. Without permits they return to that queue once more. The consumer's count of unacknowledged messages rises twice, and an ack lowers it once.",
+    searched="2026-11-30: `sendInProgress replay dispatched twice`; nearest is apache/pulsar#18289, which repairs the same flag in the streaming dispatcher.",
     side="broker",
     releases=("<4.0",),
     switched_on={CLASSIC: (">=4.0,<=4.0.8",)},

@@ -14,6 +14,7 @@ ENTRY = Deviation(
     rule="DEDUP-20",
     statement="A producer leaves, deduplication is disabled, the producer opens again, and deduplication is enabled. Once the time of inactivity has passed since it left, the broker forgets it while it is connected. What it sends again is stored again.",
     cause="MessageDeduplication.producerAdded returns at once while deduplication is not enabled (since apache/pulsar#21193, in 3.0.3 and 3.1.1, not in 3.1.0), so the producer stays in inactiveProducers. Disabling deduplication does not clear that map; only purgeInactiveProducers does, which runs every two hours by default. Since 5.0.0-M1 replayCursor clears it when deduplication is enabled.",
+    searched="2026-11-30: `purgeInactiveProducers removes connected producer`; nothing similar about what apache/pulsar#21193 began.",
     side="broker",
     releases=(">=3.0.3,<3.1.0", ">=3.1.1,<5.0.0-M1"),
     seen=("4.0.8", "3.0.7", "3.3.6", "4.2.4"),

@@ -19,6 +19,7 @@ ENTRY = Deviation(
     rule="DEDUP-03",
     statement="A message that is in flight while deduplication is enabled is stored again if it is sent again.",
     cause="MessageDeduplication.recordMessagePersisted raises only the highest id persisted (4.0.8, line 533), and isDuplicate compares with the highest id pushed first (line 454). 3.0.7, 4.2.4 and 5.0.0-M1 have the same code.",
+    searched="2026-11-30: `enable deduplication in flight recordMessagePersisted highestSequencedPushed`; nothing similar.",
     side="broker",
     releases=("==2.6.0", ">=2.11,<=5.0.1"),
     seen=("4.0.8", "3.3.6", "2.11.0", "2.6.0", "5.0.1"),

@@ -17,6 +17,7 @@ ENTRY = Deviation(
     rule="DEDUP-09",
     statement="A reopened producer gets the sequence id of a write in flight as its last sequence id. The write fails afterwards, or is lost with its topic.",
     cause="MessageDeduplication.getLastPublishedSequenceId returns the highest id pushed, not the highest id persisted (4.0.8, lines 657 and 658). 3.0.7, 4.2.4 and 5.0.0-M1 have the same code.",
+    searched="2026-11-30: `getLastPublishedSequenceId highestSequencedPushed write failed`; nearest is apache/pulsar#5218: a message that is sent again after a failed write is dropped.",
     side="broker",
     releases=(">=2.5.1,<=5.0.1",),
     seen=("4.0.8", "3.3.6", "2.11.0", "2.5.1", "5.0.1"),

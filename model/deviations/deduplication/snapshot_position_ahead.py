@@ -20,6 +20,7 @@ ENTRY = Deviation(
     also=("DEDUP-10",),
     statement="A snapshot that is taken while a full ledger closes has the position of the ledger's last entry, but not its sequence id. After an unload that message is stored twice.",
     cause="The timer takes the last confirmed entry as the snapshot's position (4.0.8: MessageDeduplication, line 673). The last entry of a ledger is confirmed before the ledger closes (OpAddEntry, line 273), and its sequence id is recorded afterwards (lines 279 and 312). 3.0.7, 4.2.4 and 5.0.0-M1 have the same code.",
+    searched="2026-11-30: `deduplication takeSnapshot position ledger rollover duplicate`; nothing similar.",
     side="broker",
     releases=(">=2.11,<=5.0.1",),
     seen=("4.0.8", "3.3.6", "2.11.0", "5.0.1"),

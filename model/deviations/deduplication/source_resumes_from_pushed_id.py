@@ -15,6 +15,7 @@ ENTRY = Deviation(
     rule="DEDUP-13",
     statement="A source that resumes from the last sequence id in ProducerSuccess loses a message, because the write with that id failed afterwards.",
     cause="The consequence of pushed-id-in-producer-success. A source that resumes from its own last confirmed message is safe.",
+    searched="2026-11-30: `getLastPublishedSequenceId highestSequencedPushed message lost`; nothing similar.",
     side="broker",
     releases=(">=2.10.1,<=5.0.1", "==2.5.1", "==2.6.0"),
     seen=("4.0.8", "3.3.6", "2.11.0", "2.10.1", "2.5.1", "2.6.0", "5.0.1"),

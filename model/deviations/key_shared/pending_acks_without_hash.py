@@ -16,6 +16,7 @@ ENTRY = Deviation(
     also=("KEY-16",),
     statement="Messages of a consumer that left are in the replay queue with hash 0. They are starved while the consumer of hash 0 has no permits, and new messages of their keys are dispatched before them.",
     cause="PersistentStickyKeyDispatcherMultipleConsumersClassic.trySendMessagesToConsumers passes no hashes to Consumer.sendMessages. Since 4.0 that does not compute them itself, so PendingAcksMap keeps 0 for each message (STICKY_KEY_HASH_NOT_SET). PersistentDispatcherMultipleConsumersClassic.removeConsumer adds the messages to the replay queue with that hash. filterOutEntriesWillBeDiscarded omits them if the consumer of hash 0 has no permits. A normal read does not find their real hashes in the queue (containsStickyKeyHashes), so it dispatches new messages (4.0.8). The same happens to messages that were being read when the consumer left.",
+    searched="2026-11-30: `Key_Shared classic dispatcher sticky key hash 0 addMessageToReplay`; nothing similar.",
     side="broker",
     switched_on={CLASSIC: (">=4.0,<=5.0.0-M1",)},
     seen=("4.0.8 classic", "4.0.4 classic", "5.0.0-M1 classic"),

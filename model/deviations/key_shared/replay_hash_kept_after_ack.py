@@ -18,6 +18,7 @@ ENTRY = Deviation(
     rule="KEY-13",
     statement="A message that is acknowledged, skipped or expires while it is in the replay queue keeps blocking its hash. Messages of that hash go to the replay queue, too, and are dispatched only with the next new message.",
     cause="MessageRedeliveryController.removeAllUpTo removes from the replay queue what mark-delete passed, and forgets the hashes only if the bitmap reports a change. ConcurrentBitmapSortedLongPairSet.removeUpTo (line 97, 4.0.8) uses RoaringBitmap.contains(0, end), which is true only if every entry of the ledger up to there was in the queue. So the hash stays in hashesRefCount, and PersistentStickyKeyDispatcherMultipleConsumers blocks what it reads of it, looks ahead once, and waits at the end of the log. The broker's debug log shows it. Read in 4.0.1, 4.0.7, 4.0.8, 4.2.4 and 5.0.0-M1.",
+    searched="2026-11-30: `Key_Shared replay queue hash MessageRedeliveryController acknowledged`; nearest is apache/pulsar#23845: nothing reads the replay queue.",
     side="broker",
     releases=(">=4.0.1,<=5.0.0-M1",),
     seen=("4.0.8",),

@@ -18,6 +18,7 @@ ENTRY = Deviation(
     also=("REPL-14",),
     statement="Among three clusters, a response that a replicator sends again, or a second one because it sent the request again, counts for the second round. The snapshot covers a message of the third cluster that another one does not have, and a consumer that fails over there never receives it.",
     cause="ReplicatedSubscriptionsSnapshotBuilder.receivedSnapshotResponse marks a cluster as answered in either round, because requests and responses carry only the id of the snapshot. A replicator sends a response again if its link broke before the confirmation. With deduplication the repeated response is not stored, and cannot count.",
+    searched="2026-11-30: `ReplicatedSubscriptionsSnapshotBuilder second round response`; nearest is apache/pulsar#26119: a snapshot completes before its marker is stored.",
     side="broker",
     releases=(">=2.11.0,<=5.0.1",),
     seen=("4.0.8", "3.3.6", "2.11.0", "4.2.4", "5.0.0-M1", "5.0.1"),

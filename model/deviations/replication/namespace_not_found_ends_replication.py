@@ -13,6 +13,7 @@ ENTRY = Deviation(
     rule="REPL-01",
     statement="A replicator that was connected to a cluster, and reaches it again without the topic's namespace, gives up. Once the namespace exists there, nothing is replicated to it until the topic is reloaded.",
     cause="A cluster lost its data. The producer of a replicator reconnects to it, and the look-up of the topic is answered with TopicNotFound (Namespace not found). ProducerImpl of the Java client does not retry this error and closes, and the replicator does not start another producer (seen on the wire and in the broker's log of 4.0.8; the code was not traced). A replicator of a topic that was reloaded while the cluster was away tries again until it connects.",
+    searched="2026-11-30: `replicator remote namespace not found not retried`; nearest is apache/pulsar#25097, where replication stops for reasons that are not known.",
     side="broker",
     releases=(">=4.0.6,<=5.0.1",),
     seen=("4.0.8", "4.0.6", "4.2.4", "5.0.0-M1", "5.0.1"),

@@ -13,6 +13,7 @@ ENTRY = Deviation(
     rule="REPL-18",
     statement="An update also advances a subscription of the same name that is not replicated. Its consumers never receive the messages that it skips.",
     cause="ReplicatedSubscriptionsController.receiveSubscriptionUpdated finds the subscription by its name and acknowledges cumulatively, without a check whether it is replicated here.",
+    searched="2026-11-30: `replicated subscription update of a subscription that is not replicated`; nothing similar.",
     side="broker",
     releases=(">=2.10.1,<=5.0.1",),
     seen=("4.0.8", "3.3.6", "2.11.0", "4.2.4", "5.0.0-M1", "2.10.1", "5.0.1"),

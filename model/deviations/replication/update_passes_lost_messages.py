@@ -13,6 +13,7 @@ ENTRY = Deviation(
     rule="REPL-14",
     statement="A cluster that lost its data and came back empty publishes updates that acknowledge in the other clusters what it had before the loss. No consumer acknowledged these messages, and after a failover none receives them.",
     cause="After its restart the cluster takes snapshots again, and its markers do not show that its log is a new one. In these snapshots, the positions of the other clusters include messages that it has lost. When its consumer acknowledges later messages, it publishes an update, and ReplicatedSubscriptionsController.receiveSubscriptionUpdated of the others acknowledges cumulatively up to these positions. PIP-33 does not mention the loss of a cluster's data.",
+    searched="2026-11-30: `cluster lost its data replicated subscription update`; nothing similar.",
     side="broker",
     releases=(">=2.10.1,<=5.0.1",),
     seen=("4.0.8", "3.3.6", "2.11.0", "4.2.4", "2.10.1", "5.0.0-M1", "4.0.6", "5.0.1"),

@@ -13,6 +13,7 @@ ENTRY = Deviation(
     rule="REPL-14",
     statement="An update acknowledges up to a position, including messages that its source does not have: they are restricted to other clusters, or come from a cluster that does not replicate to it. No consumer of the source ever receives them, and a consumer that fails over misses them.",
     cause="A snapshot holds one position for each cluster, and ReplicatedSubscriptionsController.receiveSubscriptionUpdated acknowledges cumulatively up to it. Messages with a list of clusters (replicate_to) that omits the source of the update are before that position, but not in the source's log. So are those of C where A, B and C replicate in a chain, and A publishes the update. PIP-33 does not mention them.",
+    searched="2026-11-30: `replicated subscription update restricted replicationClusters lost after failover`; nothing similar.",
     side="broker",
     releases=(">=2.10.1,<=5.0.1",),
     seen=("4.0.8", "3.3.6", "2.11.0", "4.2.4", "5.0.0-M1", "2.10.1", "5.0.1"),

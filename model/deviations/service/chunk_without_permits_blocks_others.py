@@ -12,6 +12,7 @@ ENTRY = Deviation(
     rule="SERVE-03",
     statement="On a Shared subscription, a chunk whose consumer has no permits keeps the dispatcher from sending anything new to the other consumers, although they have permits. The subscription recovers when that consumer adds permits.",
     cause="PersistentDispatcherMultipleConsumers puts a chunk back into the replay queue when the consumer that has the message has no permits, and replays that queue before it reads anything new. While another consumer has permits, it reads the chunk again and again (4.0.8, sendChunkedMessagesToConsumers).",
+    upstream=("apache/pulsar#25120",),
     side="broker",
     releases=(">=2.5.1,<=5.0.1",),
     shadow=Shadow(

@@ -12,6 +12,7 @@ ENTRY = Deviation(
     rule="SERVE-05",
     statement="A consumer that is blocked at its limit stays blocked after it acknowledged parts of batches, even if few of its messages are left, until it acknowledges a whole batch or message.",
     cause="Consumer.individualAckNormal lowers the count for a part of a batch. Whether the consumer can be unblocked is looked at only when an entry is removed from its pending acks (4.0.8). Read in 2.11.0, 3.3.6 and 4.2.4, too.",
+    searched="2026-11-30: `blockedConsumerOnUnackedMsgs batch index acknowledgment`; nearest is apache/pulsar#22657: the flag is wrong after a race between dispatch and ack.",
     side="broker",
     releases=(">=2.11,<=4.2.4",),
     seen=("4.0.8",),

@@ -53,19 +53,60 @@ IN_BOTH: Final = (
     "unused-subscription-hides-topic-policy",
 )
 
+IN_JAVA_ALONE: Final = (
+    "chunk-only-last-deduplicated",
+    "chunk-recovery-counts-unfinished",
+    "chunk-without-permits-blocks-others",
+    "delayed-waits-for-replay-queue",
+    "dropped-pending-acks-still-counted",
+    "key-shared-policies-mixed",
+    "last-message-id-answered-twice",
+    "leave-triggers-no-read",
+    "new-message-overtakes-replay",
+    "own-claims-overlap",
+    "partial-ack-leaves-consumer-blocked",
+    "pending-acks-without-hash",
+    "recently-joined-cleared-without-read",
+    "recently-joined-outlives-skip",
+    "replay-filtered-after-limit",
+    "replay-hash-kept-after-ack",
+    "replay-head-of-line-blocking",
+    "reset-keeps-former-ranges",
+    "send-in-progress-cleared-early",
+    "skip-rate-limited",
+    "unclaimed-hash-read-again",
+    "unclaimed-message-dropped",
+)
+"""Those whose consumers give the broker permits one by one, whose chunks are sent alone, or that kill the broker."""
+
+STARTING_ITS_BROKER: Final = (
+    "chunk-without-permits-blocks-others",
+    "dropped-pending-acks-still-counted",
+    "last-message-id-answered-twice",
+    "partial-ack-leaves-consumer-blocked",
+    "pending-acks-without-hash",
+    "replay-hash-kept-after-ack",
+)
+"""Those of them that were run on a 4.0.8 of their own, which cannot perform histories with the former Key_Shared."""
+
 OF_40: Final = (
     "batch-index-acks-not-recovered",
     "batch-without-highest-id",
     "beginning-in-deleted-ledger-miscounted",
+    "chunk-without-permits-blocks-others",
     "consecutive-batch-assumed",
+    "dropped-pending-acks-still-counted",
     "examine-before-first-entry-fails",
     "expiry-of-all-moves-readers",
     "expiry-stops-at-acknowledged",
     "last-message-id-of-empty-ledger",
     "last-sequence-id-falls",
     "overlapping-batch-dropped",
+    "partial-ack-leaves-consumer-blocked",
     "peek-creates-subscription",
+    "pending-acks-without-hash",
     "read-of-absent-entry-fails",
+    "replay-hash-kept-after-ack",
     "reset-miscounts-backlog",
     "skip-after-all-trimmed-fails",
     "skip-past-terminated-end-starts-over",
