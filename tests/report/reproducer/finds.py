@@ -86,6 +86,7 @@ STARTING_ITS_BROKER: Final = (
     "partial-ack-leaves-consumer-blocked",
     "pending-acks-without-hash",
     "replay-hash-kept-after-ack",
+    "reset-keeps-former-ranges",
 )
 """Those of them that were run on a 4.0.8 of their own, which cannot perform histories with the former Key_Shared."""
 
@@ -107,6 +108,7 @@ OF_40: Final = (
     "pending-acks-without-hash",
     "read-of-absent-entry-fails",
     "replay-hash-kept-after-ack",
+    "reset-keeps-former-ranges",
     "reset-miscounts-backlog",
     "skip-after-all-trimmed-fails",
     "skip-past-terminated-end-starts-over",
