@@ -9,12 +9,15 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from conformance.brokers.interface import OF_ONE_BROKER, Capability
 from conformance.brokers.settings import MACHINES, NEAR
+from conformance.clients.driver.connect import ClientInfo
 from conformance.engine.example import RunningExample
 from conformance.engine.machines import Machine
 from conformance.engine.undecidable import undecidable
+from conformance.lockstep import capabilities
 from conformance.lockstep.capabilities import Capabilities
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.world import World
@@ -213,3 +216,17 @@ def test_rules_of_several_brokers_and_bookies_are_undecidable_on_one_of_each_whi
         "SERVE-15": "it needs brokers of two releases that the suite starts (--broker 4.0.8,4.2.4)",
     }
     assert undecidable(MACHINES_OF_SERVICE, world(*Capability)) == {}
+
+
+def test_a_consumer_of_a_chunked_topic_has_a_client_that_assembles_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    features = {"java": {"chunking", "max-pending-chunked"}, "other": {"chunking"}, "rust": {"nack"}}
+    clients = {
+        f"{name}:1": ClientInfo(name=name, version="1", features=frozenset(these)) for name, these in features.items()
+    }
+    monkeypatch.setattr(capabilities, "libraries", lambda: tuple(clients))
+    monkeypatch.setattr(capabilities, "client_info", clients.__getitem__)
+    chosen_for = world().capabilities.libraries_for
+    one = Subscribe("c", "t0", "s0", client="official")
+    assert chosen_for(one) == ("java:1", "other:1", "rust:1")
+    assert chosen_for(replace(one, max_pending_chunked=0)) == ("java:1", "other:1")
+    assert chosen_for(replace(one, max_pending_chunked=2)) == ("java:1",)
