@@ -60,9 +60,10 @@ def _met(state: Chunking, name: str, one: ConsumerCommand, number: int, *, is_re
             return Allowed(state.with_consumer(name, _asked(consumer, positions)))
         case CommandSubscribe():
             fresh = replace(consumer, is_rewound=True, requests=0, last=None, holds=frozenset(), unsure=frozenset())
-            return Allowed(state.with_consumer(name, replace(fresh, is_returning=False, permits=None)))
+            fresh = replace(fresh, is_returning=False, permits=None, awaits_permits=True)
+            return Allowed(state.with_consumer(name, fresh))
         case CommandFlow(permits):
-            return Allowed(state.with_consumer(name, replace(consumer, permits=(consumer.permits or 0) + permits)))
+            return Allowed(state.with_consumer(name, _with_permits(consumer, permits)))
         case _:
             assert_never(one)
 
@@ -95,12 +96,19 @@ def _is_of_the_log(name: str, came: CommandMessage, topic: ChunkTopic) -> Allowe
     return HOLDS
 
 
+def _with_permits(consumer: TrackedConsumer, permits: int) -> TrackedConsumer:
+    """Permits count from the first ones after the subscribe on."""
+    if consumer.permits is None and not consumer.awaits_permits:
+        return consumer
+    return replace(consumer, permits=(consumer.permits or 0) + permits, awaits_permits=False)
+
+
 @carries("CHUNK-15")
 def _with_permit(state: Chunking, name: str, came: CommandMessage, number: int) -> Judged:
     """An entry takes a permit, be it a chunk or not."""
     consumer = state.consumers[name]
     if consumer.permits is None:
-        return Allowed(state)
+        return Allowed(state.with_consumer(name, replace(consumer, awaits_permits=False)))
     after = state.with_consumer(name, replace(consumer, permits=max(0, consumer.permits - 1)))
     if consumer.permits:
         return Allowed(after)

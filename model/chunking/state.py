@@ -158,8 +158,9 @@ class TrackedConsumer:
     queue: int = 0
     """The places of its receiver queue; 0: any number."""
     permits: int | None = None
-    """The entries that the broker may still send it. None: it has given no permits since it subscribed, or they are
-    not recorded."""
+    """The entries that the broker may still send it. None: not known, as its first permits were not recorded."""
+    awaits_permits: bool = False
+    """Whether nothing has passed since it subscribed, so that the next permits are its first."""
 
 
 @dataclass(frozen=True, slots=True)
