@@ -14,11 +14,12 @@ from model.operations import ClearFailpoints, SetFailpoint, Unload
 from model.subscription_operations import CrashConsumer
 from model.traffic import CommandFlow, CommandRedeliver, CommandSubscribe, ConsumerCommand
 from model.vocabulary import SubscriptionType
-from tests.model.chunking.histories import allowed, broken, entries, example, joined, left, looked, passed, written
+from tests.model.chunking.histories import allowed, at, broken, entries, example, joined, left, looked, passed, written
 
 MESSAGE = "a0/3 a1/3 a2/3"
 ALL = entries(MESSAGE, 0, 1, 2)
-BEYOND_PERMITS = "chunk-assigned-beyond-permits"
+OF_TWO = (CommandSubscribe(), CommandFlow(2))
+"""What passes when a consumer with two places subscribes."""
 READS_TWICE = "redelivery-reads-in-parallel"
 
 
@@ -34,10 +35,12 @@ def of_two(log: str = MESSAGE, kind: SubscriptionType = "Shared", *, queue: int 
     ("commands", "is_allowed"),
     [
         (ALL, True),  # a history without recorded permits
-        ([CommandFlow(3), *ALL], True),
-        ([CommandFlow(2), *ALL], False),
-        ([CommandFlow(2), *ALL[:2], CommandFlow(1), ALL[2]], True),
-        ([CommandFlow(9), CommandSubscribe(), CommandFlow(1), *ALL], False),  # permits end with the subscribe
+        ([CommandSubscribe(), CommandFlow(3), *ALL], True),
+        ([CommandSubscribe(), CommandFlow(2), *ALL], False),
+        ([CommandSubscribe(), CommandFlow(2), *ALL[:2], CommandFlow(1), ALL[2]], True),
+        ([CommandSubscribe(), CommandFlow(9), CommandSubscribe(), CommandFlow(1), *ALL], False),
+        ([CommandFlow(1), *ALL], True),  # the step with the subscribe is left out, and the first permits with it
+        ([CommandSubscribe(), ALL[0], CommandFlow(1), *ALL[1:]], True),  # the first permits were not recorded
     ],
 )
 @pytest.mark.parametrize("kind", ["Exclusive", "Shared"])
@@ -52,11 +55,11 @@ def test_each_chunk_takes_a_permit(
 
 
 def test_a_second_read_after_a_redelivery_request_takes_the_permits_of_the_first_again() -> None:
-    state = allowed(passed(joined(example(written(MESSAGE)), "c"), "c", CommandFlow(2), ALL[0])).state
+    state = allowed(passed(joined(example(written(MESSAGE)), "c"), "c", *OF_TWO, ALL[0])).state
     redelivered: list[ConsumerCommand] = [CommandRedeliver(()), ALL[0], ALL[1]]
     assert allowed(passed(state, "c", *redelivered)).deviations == (READS_TWICE,)
     unknown = joined(example(written(MESSAGE), unknown=READS_TWICE), "c")
-    assert broken(passed(unknown, "c", CommandFlow(2), ALL[0], *redelivered))[1] == READS_TWICE
+    assert broken(passed(unknown, "c", *OF_TWO, ALL[0], *redelivered))[1] == READS_TWICE
 
 
 # ----------------------------------------------------------------------------------------------------- left undelivered
@@ -109,8 +112,8 @@ def test_a_crash_is_a_leave() -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ([CommandFlow(1)], ("CHUNK-15", None, "client")),
-        ([CommandFlow(1), CommandFlow(1)], ("CHUNK-14", None, "broker")),
+        ([CommandSubscribe(), CommandFlow(1)], ("CHUNK-15", None, "client")),
+        ([CommandSubscribe(), CommandFlow(1), CommandFlow(1)], ("CHUNK-14", None, "broker")),
     ],
 )
 def test_permits_that_are_used_up_are_the_clients_fault(
@@ -118,7 +121,7 @@ def test_permits_that_are_used_up_are_the_clients_fault(
 ) -> None:
     state = of_two("x y a0/2 a1/2")
     commands: Iterable[ConsumerCommand] = (*given, *entries("x", 0))
-    assert broken(looked(state, c=commands, d=[CommandFlow(1), *entries("x y", 1)])) == expected
+    assert broken(looked(state, c=commands, d=[CommandSubscribe(), CommandFlow(1), *entries("x y", 1)])) == expected
 
 
 # ------------------------------------------------------------------------------------------------------------ exercised
@@ -133,3 +136,23 @@ def test_chunk_15_is_exercised_where_a_complete_message_puts_accounts_to_a_test(
     judged = looked(state, c=ALL)
     assert isinstance(judged, Allowed)
     assert ("CHUNK-15" in judged.exercised) is is_exercised
+
+
+# -------------------------------------------------------------------------------------------- returned without the rest
+
+
+@pytest.mark.parametrize(
+    ("requests", "is_explained"),
+    [([CommandRedeliver((at(1),))], True), ([], False), ([CommandRedeliver((at(0),))], False)],
+)
+def test_another_consumer_may_get_the_last_chunk_that_a_client_returned_alone(
+    requests: list[ConsumerCommand], *, is_explained: bool
+) -> None:
+    log = "a0/2 a1/2"
+    of_release = of_two(log, unknown="chunks-dispatched-one-by-one")
+    state = allowed(passed(of_release, "c", *entries(log, 0, 1), *requests)).state
+    judged = looked(state, d=entries(log, 1))
+    if is_explained:
+        assert allowed(judged).deviations == ("chunk-nack-returns-last-only",)
+    else:
+        assert broken(judged)[0] == "CHUNK-14"
