@@ -242,6 +242,11 @@ class Sent(Outcome, frozen=True, omit_defaults=True):
     other: Sent | None = None
     last_sequence_id: int | None = None
 
+    @property
+    def is_unloaded(self) -> bool:
+        """Whether the topic was unloaded meanwhile."""
+        return bool(self.unloaded_after or (self.other and self.other.unloaded_after))
+
 
 class ChunkRate(Outcome, frozen=True):
     """The highest rate of chunks a second that was seen while messages were sent, and the outcome of sending them.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from model.chunking.consumers import all_passed
 from model.chunking.evidence import ByClient, LeftOut, NotRequested
 from model.chunking.state import AssembledMessage, Chunking, TrackedConsumer
-from model.events import Acknowledged, CursorMoved, RedeliveryRequested, UnacknowledgedRead
+from model.events import Acknowledged, CursorMoved, RedeliveryRequested
 from model.judgement import Allowed, Broken, all_of
 from model.rules.catalogue import carries
 from model.subscription_operations import Acknowledge, Nack
@@ -113,40 +113,6 @@ def _of_client(because: str) -> Broken:
     return Broken("CHUNK-07", because, None, "client")
 
 
-@carries("CHUNK-07")
-def backlog_read(state: Chunking, subscription_id: SubscriptionId, outcome: UnacknowledgedRead) -> Judged:
-    """According to the stats exactly the acknowledged entries are acknowledged. An unload may lose some acks."""
-    return all_passed(state, outcome.traffic).then(lambda after: _compared(after, subscription_id, outcome))
-
-
-@carries("CHUNK-07")
-def _compared(state: Chunking, subscription_id: SubscriptionId, outcome: UnacknowledgedRead) -> Judged:
-    subscription = state.subscriptions[subscription_id]
-    unacknowledged = frozenset(outcome.positions)
-    log = [entry.position for entry in state.topics[subscription_id.topic].log]
-    lost = [at for at in log if at in subscription.acknowledged and at in unacknowledged]
-    if not subscription.maybe_lost.issuperset(lost):
-        lost = [at for at in lost if at not in subscription.maybe_lost]
-        listed = ", ".join(map(str, lost))
-        return Broken(
-            "CHUNK-07", f"the broker received an ack of {listed} and still has it as unacknowledged", None, "broker"
-        )
-    extra = [at for at in log if at not in subscription.acknowledged and at not in unacknowledged]
-    if extra:
-        listed = ", ".join(map(str, extra))
-        return Broken(
-            "CHUNK-07", f"the broker has {listed} as acknowledged, but no consumer acknowledged it", None, "broker"
-        )
-    acknowledged = frozenset(at for at in log if at not in unacknowledged)
-    after = replace(subscription, acknowledged=acknowledged, settled=acknowledged, maybe_lost=frozenset())
-    exercised = (
-        ("CHUNK-07",)
-        if any(e.part.is_chunk and e.position in after.acknowledged for e in state.topics[subscription_id.topic].log)
-        else ()
-    )
-    return Allowed(state.with_subscription(subscription_id, after), exercised, excused=("CHUNK-07",) if lost else ())
-
-
 def cursor_moved(state: Chunking, subscription_id: SubscriptionId, outcome: CursorMoved) -> Judged:
     """An administrator moved a cursor. Document 003 judges that; here it is taken as it is."""
     return all_passed(state, outcome.traffic).then(
@@ -155,16 +121,8 @@ def cursor_moved(state: Chunking, subscription_id: SubscriptionId, outcome: Curs
 
 
 def _cursor_moved(state: Chunking, subscription_id: SubscriptionId, outcome: CursorMoved) -> Chunking:
-    subscription = state.subscriptions[subscription_id]
+    state = state.with_subscription(subscription_id, replace(state.subscriptions[subscription_id], delivered={}))
     unacknowledged = frozenset(outcome.after)
-    passed_over, taken_back = set(outcome.before) - unacknowledged, unacknowledged - set(outcome.before)
-    after = replace(
-        subscription,
-        acknowledged=(subscription.acknowledged | passed_over) - taken_back,
-        settled=(subscription.settled | passed_over) - taken_back,
-        delivered={},
-    )
-    state = state.with_subscription(subscription_id, after)
     for name, consumer in state.consumers_of(subscription_id):
         state = state.with_consumer(name, replace(consumer, holds=consumer.holds & unacknowledged))
     return state

@@ -89,11 +89,7 @@ def _others_unloaded(state: Chunking, session: Session) -> Chunking:
         name: producer if name == session.producer else replace(producer, is_unloaded=True)
         for name, producer in topic.producers.items()
     }
-    state = state.with_topic(session.topic, replace(topic, producers=producers))
-    for subscription_id, subscription in state.subscriptions.items():
-        if subscription_id.topic == session.topic:
-            state = state.with_subscription(subscription_id, subscription.unloaded(is_graceful=True))
-    return state
+    return state.with_topic(session.topic, replace(topic, producers=producers)).without_leavers(session.topic)
 
 
 # -------------------------------------------------------------------------------------------------------------- the log

@@ -165,28 +165,20 @@ class TrackedConsumer:
 
 @dataclass(frozen=True, slots=True)
 class ChunkSubscription:
-    """A subscription: its acknowledged entries, and acks that the broker may have lost.
+    """A subscription. ``acknowledged``: the entries that the broker need not dispatch, because acks of them passed.
+    ``delayed``: entries that a client discarded and that are redelivered later.
+    ``of_leavers``: entries that a consumer had when it left, since the topic was loaded.
 
-    ``settled``: entries that the broker was seen to have as acknowledged. ``maybe_lost``: acks that the broker need not
-    have any more: after an unload those that may not have reached it, after a kill any. ``delayed``: entries that a
-    client discarded and that are redelivered later. ``of_leavers``: entries that a consumer had when it left, since
-    the topic was loaded.
+    What the broker keeps of the acks is judged by the cursor (:mod:`model.subscriptions.watched`).
     """
 
     acknowledged: frozenset[Position] = frozenset()
-    settled: frozenset[Position] = frozenset()
-    maybe_lost: frozenset[Position] = frozenset()
     delayed: frozenset[Position] = frozenset()
     of_leavers: frozenset[Position] = frozenset()
     delivered: Mapping[str, int] = field(default_factory=dict)
     """The highest delivered sequence id of each producer, since the order last started over."""
     seen: frozenset[tuple[str, int]] = frozenset()
     """The delivered messages, by producer and sequence id."""
-
-    def unloaded(self, *, is_graceful: bool) -> ChunkSubscription:
-        """The same after its topic was reloaded."""
-        lost = self.acknowledged - self.settled if is_graceful else self.acknowledged
-        return replace(self, maybe_lost=self.maybe_lost | lost, of_leavers=frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +201,14 @@ class Chunking:
 
     def with_subscription(self, subscription_id: SubscriptionId, subscription: ChunkSubscription) -> Chunking:
         return replace(self, subscriptions={**self.subscriptions, subscription_id: subscription})
+
+    def without_leavers(self, topic: str | None) -> Chunking:
+        """The same after a topic (None: each one) was reloaded."""
+        state = self
+        for subscription_id, subscription in self.subscriptions.items():
+            if topic in (None, subscription_id.topic):
+                state = state.with_subscription(subscription_id, replace(subscription, of_leavers=frozenset()))
+        return state
 
     def consumers_of(self, subscription_id: SubscriptionId) -> Iterator[tuple[str, TrackedConsumer]]:
         """The connected consumers."""

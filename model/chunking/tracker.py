@@ -107,8 +107,8 @@ def _of_subscription(state: Chunking, operation: AnyOperation, outcome: AnyOutco
             return consumers.left(state, name, traffic)
         case Skip() | Expire() | ResetCursor(), CursorMoved():
             return acks.cursor_moved(state, SubscriptionId(operation.topic, operation.subscription), outcome)
-        case ReadCursor(topic, subscription), UnacknowledgedRead():
-            return acks.backlog_read(state, SubscriptionId(topic, subscription), outcome)
+        case ReadCursor(), UnacknowledgedRead(traffic=traffic):
+            return consumers.all_passed(state, traffic)
         case _:
             return Allowed(state)
 
@@ -134,7 +134,7 @@ def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:
     )
 
 
-def unloaded(state: Chunking, topic: str | None = None, *, is_graceful: bool = True) -> Chunking:
+def unloaded(state: Chunking, topic: str | None = None) -> Chunking:
     """A topic (None: every topic) was reloaded after an unload or a kill."""
     for name, view in state.topics.items():
         if topic in (None, name):
@@ -144,10 +144,7 @@ def unloaded(state: Chunking, topic: str | None = None, *, is_graceful: bool = T
         if topic in (None, consumer.subscription.topic):
             away = replace(consumer, holds=frozenset(), unsure=frozenset(), is_returning=True)
             state = state.with_consumer(name, away)
-    for subscription_id, subscription in state.subscriptions.items():
-        if topic in (None, subscription_id.topic):
-            state = state.with_subscription(subscription_id, subscription.unloaded(is_graceful=is_graceful))
-    return state
+    return state.without_leavers(topic)
 
 
 def finishing(state: Callable[[], Chunking], topic: str, sessions: Iterable[str]) -> Iterator[AnyOperation]:

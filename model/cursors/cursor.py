@@ -217,6 +217,11 @@ def crashed(cursor: Cursor, consumer: str) -> Cursor:
     return replace(cursor, grouped=grouped, stray=cursor.stray + acks, since=cursor.since | {"ACK-11"})
 
 
+def cut_off(cursor: Cursor) -> Cursor:
+    """The connections of all clients ended. Acks that passed to the broker may have taken effect."""
+    return replace(cursor, stray=cursor.unsure, grouped=Map())
+
+
 @carries("ACK-10", "ACK-21")
 def unloaded(cursor: Cursor, at: Interval, persisted_ranges: int) -> Cursor:
     """The topic was unloaded gracefully, which persists the whole state, up to so many ranges."""
@@ -260,11 +265,9 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
     bounded = {"ACK-08"} if surely or cursor.is_flushed else frozenset[str]()
     placed = {"ACK-16"} if past[surely].is_placing else frozenset[str]()
     return replace(
-        cursor,
+        cut_off(cursor),
         possible=states,
         past=Row.of(Moment(at, states)),
-        stray=cursor.unsure,
-        grouped=Map(),
         ledger=NO_LEDGER,
         since=cursor.since | {"ACK-09"} | bounded | placed | _of_parts(states) | beyond,
         is_unloaded=False,

@@ -13,12 +13,11 @@ from model.chunking.evidence import BeyondPermits, ChunksUndispatched, OutOfOrde
 from model.chunking.state import Chunking
 from model.deviations.chunks import traffic_in
 from model.deviations.facts import is_reloaded_by
-from model.events import DueReceived, Sent
+from model.events import DueReceived
 from model.example.state import Example, Past
 from model.example.step import Step
 from model.judgement import Allowed
 from model.log import EARLIEST, Position
-from model.operations import Send
 from model.subscription_operations import ReceiveDue, Subscribe
 from model.traffic import CommandMessage, CommandRedeliver, CommandSubscribe, ConsumerCommand
 from model.vocabulary import SubscriptionId
@@ -51,15 +50,6 @@ def undispatched_at(past: Past, subscription: SubscriptionId) -> ChunksUndispatc
     kinds = {one.kind for one in consumers.values()}
     owed = [dispatch.due(kind, state.left(subscription), [one.holds for one in consumers.values()]) for kind in kinds]
     return ChunksUndispatched(state, subscription, tuple(position for every in owed for position in every))
-
-
-def is_reloaded_in(past: Past, topic: str) -> bool:
-    """Whether the topic was reloaded in a step, also during a send."""
-    match past.step.operation, past.step.outcome:
-        case Send(session), Sent(unloaded_after=after, other=other) if after or (other and other.unloaded_after):
-            return past.before.sessions[session].topic == topic
-        case _:
-            return is_reloaded_by(past, topic)
 
 
 # ---------------------------------------------------------------------------------------------- Key_Shared: new owners
@@ -107,7 +97,7 @@ def assignment(state: Example, step: Step, now: Chunking, subscription: Subscrip
     """
     steps: list[tuple[Step, Chunking, Chunking]] = [(step, state.chunking, now)]
     for past in state.trace:
-        if is_reloaded_in(past, subscription.topic):
+        if is_reloaded_by(past, subscription.topic):
             break
         steps.append((past.step, past.before.chunking, past.after.chunking))
     found = NOTHING_SENT

@@ -11,13 +11,14 @@ from model.chunking.deliveries import fresh, is_explained, met, settled
 from model.chunking.evidence import ByClient
 from model.chunking.state import ChunkClient
 from model.chunking.variants import ChunksVariant
-from model.events import Acknowledged, CursorMoved, Done, DueReceived, RedeliveryRequested, UnacknowledgedRead
+from model.events import Acknowledged, DueReceived, RedeliveryRequested
 from model.example.judge import judge_step
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Broken
 from model.log import Position
 from model.subscription_operations import Subscribe
+from model.subscriptions.watched import traffic_of
 from model.traffic import CommandAck, CommandRedeliver, ConsumerCommand, Delivery, Traffic
 
 Commands = tuple[ConsumerCommand, ...]
@@ -99,15 +100,4 @@ def _after(client: ChunkClient, name: str, steps: Iterable[Step]) -> ChunkClient
 
 def traffic_in(step: Step, names: Collection[str]) -> Iterator[Traffic]:
     """What passed between the broker and these consumers of a chunked topic in a step."""
-    match step.outcome:
-        case (
-            DueReceived(traffic=traffic)
-            | Acknowledged(traffic=traffic)
-            | RedeliveryRequested(traffic=traffic)
-            | CursorMoved(traffic=traffic)
-            | UnacknowledgedRead(traffic=traffic)
-            | Done(traffic=traffic)
-        ):
-            yield from (one for one in traffic if one.consumer in names)
-        case _:
-            pass
+    return (one for one in traffic_of(step.outcome) if one.consumer in names)

@@ -13,7 +13,7 @@ from model.cluster_operations import LoseCluster
 from model.cursors import acked
 from model.cursors.acked import Acked
 from model.cursors.log import Place
-from model.events import AnyOutcome, BothAnswered, Refused, Skipped, TakenOver, Terminated, Unknown
+from model.events import AnyOutcome, BothAnswered, Refused, Sent, Skipped, TakenOver, Terminated, Unknown
 from model.example.expiry import ages_of
 from model.example.readers import PassedOver
 from model.example.state import Example, Judgement, Past
@@ -122,6 +122,9 @@ def is_reloaded_by(past: Past, topic: str) -> bool:
             return isinstance(past.step.outcome, TakenOver) and topic in past.step.outcome.topics
         case Restart() | Kill():
             return True
+        case Send(session):
+            is_unloaded = isinstance(past.step.outcome, Sent) and past.step.outcome.is_unloaded
+            return is_unloaded and past.before.sessions[session].topic == topic
         case _:
             return False
 

@@ -52,7 +52,7 @@ def reloaded(
         consumption = subscriptions.unloaded(consumption, topics, at)
     for name in topics:
         applications = applications_tracker.unloaded(applications, name, was_away=True)
-        chunking = chunking_tracker.unloaded(chunking, name, is_graceful=not (is_killed or is_frozen))
+        chunking = chunking_tracker.unloaded(chunking, name)
         if name in state.topics:
             state = state.with_topic(name, topic_observer.unloaded(state.topics[name]).state)
     state = holes.reloaded(state, topics, is_killed=is_killed or is_frozen)

@@ -13,6 +13,7 @@ from typing import assert_never
 from model.administrator_operations import AdministratorRequest
 from model.applications import tracker as applications_tracker
 from model.chunking import tracker as chunking_tracker
+from model.chunking.state import Chunking
 from model.cluster_operations import HOME, ReplicationOperation
 from model.cursors.cursor import Persisting
 from model.cursors.ledger import Interval
@@ -91,8 +92,9 @@ from model.service.levels import Policy
 from model.service.unexpected import Unexpected
 from model.sessions import Pending, Session, session_of
 from model.subscription_operations import ReceiveAll, ReceiveDue
-from model.subscriptions import membership, written
+from model.subscriptions import membership, watched, written
 from model.subscriptions import tracker as subscriptions
+from model.subscriptions.state import Consumption
 from model.vocabulary import Limits, LookAhead
 
 NO_TIME = Interval(0.0, 0.0)
@@ -199,7 +201,7 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
     if state.replication.follows(operation) or isinstance(operation, ReplicationOperation):
         return _on_clusters(state, replication.judge(state.replication, operation, outcome))
     if _is_chunked(state, operation):
-        return _of_chunked_topic(state, operation, outcome)
+        return _of_chunked_topic(state, operation, outcome, at)
     if isinstance(operation, ApplicationOperation):
         return _by_application(state, operation, outcome)
     if isinstance(operation, OnSubscriptions):
@@ -319,10 +321,10 @@ def _own_policy(operation: CreateTopic) -> bool | None:
     return operation.deduplication == "topic-on" if has_one else None
 
 
-def _with_topic(state: Example, operation: CreateTopic, outcome: Created, view: TopicView) -> Example:
+def _with_subscriptions(state: Consumption, operation: CreateTopic, outcome: Created) -> Consumption:
     interval_ms = 1000 / outcome.persisted_per_s if outcome.persisted_per_s else 0.0
-    consumption = subscriptions.topic_created(
-        state.consumption,
+    return subscriptions.topic_created(
+        state,
         operation.topic,
         partitions=operation.partitions,
         room=outcome.ledger_room,
@@ -333,7 +335,12 @@ def _with_topic(state: Example, operation: CreateTopic, outcome: Created, view: 
         look_ahead=LookAhead(*outcome.look_ahead),
         has_markers=operation.home is not None,
         delay_tick_ms=outcome.delay_tick_ms,
+        is_watched=operation.is_chunked,
     )
+
+
+def _with_topic(state: Example, operation: CreateTopic, outcome: Created, view: TopicView) -> Example:
+    consumption = _with_subscriptions(state.consumption, operation, outcome)
     for name in consumption.parts_of(operation.topic):
         state = state.with_topic(name, view)
     if operation.home is not None:
@@ -492,12 +499,29 @@ def _is_chunked(state: Example, operation: AnyOperation) -> bool:
             return topic in state.chunking.topics or operation.actor in state.chunking.consumers
 
 
-def _of_chunked_topic(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
-    if isinstance(operation, OpenProducer) and isinstance(outcome, Opened):
-        state = state.with_session(operation.session, session_of(operation))
-    slowed = state.topics_with(RACES)
-    judged = chunking_tracker.judge(state.chunking, state.sessions, operation, outcome, slowed)
-    return judged.then(lambda after: Allowed(replace(state, chunking=after)))
+def _of_chunked_topic(state: Example, operation: AnyOperation, outcome: AnyOutcome, at: Interval) -> Judgement:
+    match operation, outcome:
+        case CreateTopic(), Created():
+            state = replace(state, consumption=_with_subscriptions(state.consumption, operation, outcome))
+        case OpenProducer(), Opened():
+            state = state.with_session(operation.session, session_of(operation))
+        case Send(session), Sent() if outcome.is_unloaded:
+            topic = state.sessions[session].topic
+            state = replace(state, consumption=subscriptions.unloaded(state.consumption, [topic], at))
+        case _:
+            pass
+    before = watched.acknowledging(state.consumption, state.chunking)
+    judged = chunking_tracker.judge(before, state.sessions, operation, outcome, state.topics_with(RACES))
+
+    def of_subscriptions(after: Chunking) -> Judgement:
+        read = watched.judge(state.consumption, operation, outcome, at)
+        return read.then(lambda now: Allowed(_watched(state, now, after)))
+
+    return judged.then(of_subscriptions)
+
+
+def _watched(state: Example, consumption: Consumption, chunking: Chunking) -> Example:
+    return replace(state, consumption=consumption, chunking=watched.acknowledging(consumption, chunking))
 
 
 def _failpoint_set(state: Example, topic: str, kind: FailpointKind) -> Judgement:

@@ -58,7 +58,7 @@ def _read(state: Consumption, subscription: SubscriptionId, stats: CursorRead, a
         if too_often is not None:
             return too_often
     shown, actual = actual, deleted_ledgers.without_deleted(actual, cursor, stats, log)
-    observed = cursor.observed(lambda one: _fitted(one, actual, cursor, log))
+    observed = cursor.observed(lambda one: fitted(one, actual, cursor, log))
     if observed is None:
         return _wrong(state, subscription, actual)
     lags = _mark_delete_lags(observed, subscription, stats, shown, log)
@@ -239,7 +239,7 @@ def _counted_in_all(state: Consumption, subscription: SubscriptionId, stats: Cur
     return Broken("SERVE-04", because, evidence=count).passing_to(state)
 
 
-def _fitted(state: Acked, actual: Acked, cursor: Cursor, log: TopicLog) -> Acked | None:
+def fitted(state: Acked, actual: Acked, cursor: Cursor, log: TopicLog) -> Acked | None:
     """The state, if it fits the stats. The stats do not show its parts of batches."""
     if not cursor.unsure:
         is_same = (state.mark_delete, state.words) == (actual.mark_delete, actual.words)
@@ -258,14 +258,19 @@ def _nearest(expected: Iterable[frozenset[T]], left: frozenset[T]) -> tuple[froz
     return min(differences, key=lambda pair: len(pair[0]) + len(pair[1]))
 
 
-def _wrong(state: Consumption, subscription: SubscriptionId, actual: Acked) -> Broken:
+def difference(state: Consumption, subscription: SubscriptionId, actual: Acked) -> str:
     """The difference from the nearest possible state, in words."""
     log, cursor = state.log(subscription.topic), state.cursors[subscription]
     left = frozenset(actual.unacknowledged(log))
     too_many, too_few = _nearest([frozenset(one.unacknowledged(log)) for one in cursor.possible], left)
     differences = [f"has {diagnosis.some(list(map(str, too_many)))} as acknowledged without an ack"] if too_many else []
     differences += [f"lacks the ack of {diagnosis.some(list(map(str, too_few)))}"] if too_few else []
-    because = f"the cursor of subscription {subscription.name} {' and '.join(differences)}"
+    return f"the cursor of subscription {subscription.name} {' and '.join(differences)}"
+
+
+def _wrong(state: Consumption, subscription: SubscriptionId, actual: Acked) -> Broken:
+    cursor = state.cursors[subscription]
+    because = difference(state, subscription, actual)
     grouped = {"ACK-04" if ack.cumulative else "ACK-01" for ack in cursor.unsure}
     since = (cursor.suspects - UNSEEN) | grouped
     return diagnosis.for_state(since, because, is_untouched=not since and len(state.cursors) > 1)

@@ -42,6 +42,8 @@ class TrackedTopic:
     back."""
     has_untracked: bool = False
     """Subscriptions of that time exist and are no longer tracked."""
+    is_watched: bool = False
+    """It is chunked: a proxy records the commands of its clients, whose acks are sent once they passed."""
     has_chunks: bool = False
     """Chunks were sent to it, which need not be in the log that is known."""
     in_doubt: frozenset[str] = frozenset()

@@ -72,6 +72,7 @@ def topic_created(
     limits: Limits = NO_LIMITS_ON_CONSUMERS,
     has_markers: bool = False,
     delay_tick_ms: float | None = None,
+    is_watched: bool = False,
 ) -> Consumption:
     """A topic was created for this document. ``has_markers``: clusters may write markers into its log."""
     log = TopicLog(room, has_markers=has_markers)
@@ -84,6 +85,7 @@ def topic_created(
         look_ahead=look_ahead,
         limits=limits,
         delay_tick_ms=delay_tick_ms,
+        is_watched=is_watched,
     )
     for name in names:
         state = state.with_topic(name, tracked)
@@ -102,8 +104,10 @@ def unloaded(state: Consumption, topics: Collection[str], at: Interval, *, class
             state = state.with_topic(topic, replace(tracked, drains=not classic))
     for subscription, one in list(state.cursors.items()):
         if subscription.topic in topics:
-            ranges = state.topics[subscription.topic].persisting.persisted_ranges
-            state = _recovered(state, subscription, cursor.unloaded(one, at, ranges))
+            tracked = state.topics[subscription.topic]
+            before = cursor.cut_off(one) if tracked.is_watched else one
+            after = cursor.unloaded(before, at, tracked.persisting.persisted_ranges)
+            state = _recovered(state, subscription, after)
     return state
 
 

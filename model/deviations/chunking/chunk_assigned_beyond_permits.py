@@ -6,7 +6,8 @@ from model.chunking.dispatch import is_pressed
 from model.chunking.evidence import ChunksUndispatched
 from model.chunking.stored_chunks import wholes
 from model.deviation import Deviation, Shadow
-from model.deviations.chunk_dispatch import is_look, is_reloaded_in, undispatched_at
+from model.deviations.chunk_dispatch import is_look, undispatched_at
+from model.deviations.facts import is_reloaded_by
 from model.events import ReceivedMessages, Starved
 from model.example.state import Example, Judgement
 from model.example.step import Step
@@ -85,7 +86,7 @@ def _is_stalled(state: Example, undispatched: ChunksUndispatched) -> bool:
     if _may_be_assigned(undispatched):
         return True
     for past in state.trace:
-        if is_reloaded_in(past, undispatched.subscription.topic):
+        if is_reloaded_by(past, undispatched.subscription.topic):
             return False
         if is_look(past.step, undispatched.subscription):
             earlier = undispatched_at(past, undispatched.subscription)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from model.chunking.deliveries import fresh, met
 from model.chunking.state import (
@@ -13,14 +12,20 @@ from model.chunking.state import (
     SentMessage,
     TrackedConsumer,
 )
+from model.cursors.cursor import Persisting
 from model.deviations import DEVIATIONS
-from model.events import Done, DueReceived, Subscribed, UnacknowledgedRead
+from model.events import Done, DueReceived, LogRead, Opened, Sent, Subscribed, UnacknowledgedRead
 from model.example import Example
+from model.example.judge import NO_TIME
 from model.explain import judge
 from model.judgement import Allowed, Broken
 from model.log import Position
+from model.operations import OpenProducer, ReadLog, Send
 from model.payloads import digest_of
 from model.subscription_operations import CloseConsumer, ReadCursor, ReceiveDue, Subscribe
+from model.subscriptions import watched
+from model.subscriptions.state import Consumption
+from model.subscriptions.tracker import topic_created
 from model.traffic import CommandAck, CommandMessage, ConsumerCommand, Delivery, Life, LoggedPart, Part, Traffic
 from model.vocabulary import ChunkNumber, Message, SubscriptionId, SubscriptionType
 
@@ -103,7 +108,17 @@ def written(log: str, keys: Mapping[str, str] | None = None) -> ChunkTopic:
 
 def example(topic: ChunkTopic, *, unknown: str = "") -> Example:
     """A topic without consumers. All deviations are known, except for this one."""
-    return Example(known=frozenset(DEVIATIONS) - {unknown}, chunking=Chunking({"t": topic}))
+    created = topic_created(
+        Consumption(), "t", partitions=0, room=None, persisting=Persisting(0, 0), is_trimmed=False, is_watched=True
+    )
+    consumption = with_log(created, topic.log)
+    return Example(known=frozenset(DEVIATIONS) - {unknown}, consumption=consumption, chunking=Chunking({"t": topic}))
+
+
+def with_log(state: Consumption, log: tuple[LoggedPart, ...]) -> Consumption:
+    judged = watched.judge(state, ReadLog("t"), LogRead((), parts=log), NO_TIME)
+    assert isinstance(judged, Allowed), judged
+    return judged.state
 
 
 def joined(
@@ -125,10 +140,13 @@ def subscribed(log: str, *, kind: SubscriptionType = "Exclusive", pending: int =
 
 def longer(state: Example, log: str) -> Example:
     """The same with this log."""
-    topic, after = state.chunking.topics["t"], written(log)
-    return replace(
-        state, chunking=state.chunking.with_topic("t", replace(topic, producers=after.producers, log=after.log))
-    )
+    before = len(state.chunking.topics["t"].log)
+    new = log.split()[before:]
+    lived = life(" ".join(new), range(before, before + len(new)))
+    opens = OpenProducer("again", "t", PRODUCER, client="wire")
+    opened = allowed(judge(state, opens, Opened(-1))).state
+    sent = allowed(judge(opened, Send("again", ()), Sent((), lives=(lived,)))).state
+    return allowed(judge(sent, ReadLog("t"), LogRead((), parts=logged(log)))).state
 
 
 def received(state: Example, commands: Iterable[ConsumerCommand], got: str) -> Allowed[Example] | Broken:

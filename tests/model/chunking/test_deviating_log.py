@@ -12,6 +12,7 @@ from model.example import Example
 from model.explain import judge
 from model.judgement import Allowed, Broken
 from model.operations import ReadLog
+from model.traffic import CommandAck
 from tests.model.chunking.histories import (
     PRODUCER,
     SUBSCRIPTION_ID,
@@ -25,6 +26,7 @@ from tests.model.chunking.histories import (
     life,
     logged,
     looked,
+    passed,
 )
 
 ALL = "a0/2 a1/2"
@@ -72,10 +74,11 @@ def test_only_the_messages_that_a_deviation_affects_may_be_delivered_late(late: 
     producer = replace(topic.producers[PRODUCER], asked=(*topic.producers[PRODUCER].asked, asked))
     state = joined(replace(read, chunking=read.chunking.with_producer("t", PRODUCER, producer)), "c")
     delivered = ChunkSubscription(delivered={PRODUCER: ord("x")}, seen=frozenset({(PRODUCER, ord("x"))}))
+    state = replace(state, chunking=state.chunking.with_subscription(SUBSCRIPTION_ID, delivered), past=None)
     numbers = (1, 2) if late == "a" else (3, 4)
-    rest = frozenset(at(number) for number in range(6) if number not in numbers)
-    chunking = state.chunking.with_subscription(SUBSCRIPTION_ID, replace(delivered, acknowledged=rest))
-    judged = looked(replace(state, chunking=chunking), c=entries(log, *numbers))
+    rest = CommandAck(tuple(at(number) for number in range(6) if number not in numbers))
+    acked = allowed(passed(state, "c", rest)).state
+    judged = looked(acked, c=entries(log, *numbers))
     if is_explained:
         assert "chunk-only-last-deduplicated" in allowed(judged).deviations
     else:

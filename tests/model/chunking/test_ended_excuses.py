@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from model.chunking import acks, consumers, deliveries
+from dataclasses import replace
+
+from model.chunking import consumers, deliveries
 from model.chunking.state import Chunking, ChunkingProducer, ChunkSubscription, ChunkTopic, SentMessage, TrackedConsumer
-from model.events import UnacknowledgedRead
+from model.events import Acknowledged, Done, UnacknowledgedRead
+from model.example import Example
+from model.example.judge import NO_TIME, judge
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.traffic import Traffic
-from model.vocabulary import SubscriptionId
-from tests.model.chunking.histories import PRODUCER, at, digest, dispatched, given, logged
+from model.operations import Kill, Unload
+from model.subscription_operations import Acknowledge, ReadCursor
+from model.subscriptions import watched
+from model.traffic import CommandAck, Traffic
+from tests.model.chunking.histories import (
+    PRODUCER,
+    SUBSCRIPTION_ID,
+    allowed,
+    at,
+    digest,
+    dispatched,
+    given,
+    logged,
+    looked,
+    passed,
+    subscribed,
+)
 
-SUBSCRIPTION_ID = SubscriptionId("t", "s")
 X, Y = ord("x"), ord("y")
 
 
@@ -23,34 +40,34 @@ def topic() -> ChunkTopic:
     return ChunkTopic(100, False, {PRODUCER: ChunkingProducer(asked)}, logged("x y"))
 
 
-def unacknowledged_read(subscription: ChunkSubscription, *positions: Position) -> Allowed[Chunking] | Broken:
+def acknowledged() -> Example:
+    """Both messages are acknowledged, and the broker was seen to have the first ack."""
+    received = allowed(looked(subscribed("x y"), c=dispatched("x y"))).state
+    seen = allowed(passed(received, "c", CommandAck((at(0),)))).state
+    ack = Acknowledged((), traffic=(Traffic("c", (CommandAck((at(1),)),)),))
+    judged = watched.judge(seen.consumption, Acknowledge("c", ()), ack, NO_TIME)
+    assert isinstance(judged, Allowed)
+    return replace(seen, consumption=judged.state)
+
+
+def unacknowledged_read(state: Example, *positions: Position) -> Allowed[Example] | Broken:
     """The verdict on a cursor that is read with these entries unacknowledged."""
-    state = Chunking({"t": topic()}, subscriptions={SUBSCRIPTION_ID: subscription})
-    return acks.backlog_read(state, SUBSCRIPTION_ID, UnacknowledgedRead(positions))
-
-
-ACKNOWLEDGED = ChunkSubscription(acknowledged=frozenset({at(0), at(1)}), settled=frozenset({at(0)}))
-"""Both messages are acknowledged, and the broker was seen to have the first ack."""
+    return judge(state, ReadCursor(*SUBSCRIPTION_ID), UnacknowledgedRead(positions))
 
 
 def test_an_unload_may_lose_only_acks_that_the_broker_was_not_seen_to_have() -> None:
-    unloaded = ACKNOWLEDGED.unloaded(is_graceful=True)
-    allowed = unacknowledged_read(unloaded, at(1))
-    assert isinstance(allowed, Allowed)
-    assert allowed.excused == ("CHUNK-07",)
+    unloaded = allowed(judge(acknowledged(), Unload("t"), Done())).state
+    assert allowed(unacknowledged_read(unloaded, at(1))).excused == ("CHUNK-07",)
     for lost in ((at(0),), (at(0), at(1))):
         broken = unacknowledged_read(unloaded, *lost)
         assert isinstance(broken, Broken)
         assert (broken.rule, broken.side) == ("CHUNK-07", "broker")
 
 
-def test_a_kill_may_lose_any_ack_once() -> None:
-    killed = ACKNOWLEDGED.unloaded(is_graceful=False)
-    allowed = unacknowledged_read(killed, at(0), at(1))
-    assert isinstance(allowed, Allowed)
-    after = allowed.state.subscriptions[SUBSCRIPTION_ID]
-    assert after.maybe_lost == frozenset()
-    acked_again = ChunkSubscription(acknowledged=frozenset({at(0)}), settled=after.settled)
+def test_a_kill_may_lose_acks_that_are_not_persisted_once() -> None:
+    killed = allowed(judge(acknowledged(), Kill(), Done())).state
+    read = allowed(unacknowledged_read(killed, at(0), at(1))).state
+    acked_again = allowed(passed(read, "c", CommandAck((at(0),)))).state
     assert isinstance(unacknowledged_read(acked_again, at(0), at(1)), Broken)
 
 
