@@ -23,9 +23,9 @@ OF_TWO = (CommandSubscribe(), CommandFlow(2))
 READS_TWICE = "redelivery-reads-in-parallel"
 
 
-def of_two(log: str = MESSAGE, kind: SubscriptionType = "Shared", *, queue: int = 1000) -> Example:
+def of_two(log: str = MESSAGE, kind: SubscriptionType = "Shared", *, queue: int = 1000, unknown: str = "") -> Example:
     """A topic with this log, and the consumers c and d."""
-    return joined(joined(example(written(log)), "c", kind, queue=queue), "d", kind, queue=queue)
+    return joined(joined(example(written(log), unknown=unknown), "c", kind, queue=queue), "d", kind, queue=queue)
 
 
 # ----------------------------------------------------------------------------------------------------- without a permit
