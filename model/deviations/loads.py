@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from model.deduplication.producer_state import NONE, ProducerState
-from model.deduplication.topic_observer import TopicView
+from model.deduplication.answers import Receive
+from model.deduplication.producer_state import NONE, ProducerState, ProducerStates
+from model.deduplication.topic_observer import Judges, TopicView, WrongAnswer
 from model.deviations.facts import is_reloaded_by, pasts_since_load
 from model.events import Answer, Opened, Sent, Unknown
-from model.example.state import Example, Past
+from model.example.state import Example, Judgement, Past
 from model.example.step import Step
+from model.judgement import Broken
 from model.operations import OpenProducer, Send
 from model.producer_operations import AwaitProducers, ProducersRead
 from model.sessions import Session
@@ -52,6 +54,17 @@ def unanswered(state: Example, topic: str, producer: str) -> Iterator[Entry]:
             if (session.topic, session.producer) == (topic, producer):
                 pairs = zip(entries, answers, strict=False)
                 yield from (entry for entry, answer in pairs if isinstance(answer, Unknown))
+
+
+def judged_by(broken: Broken, wrong: WrongAnswer, judge: Receive[ProducerStates]) -> Judgement | None:
+    """The step if the broker judges every entry of a send so; None if the wrong answer is still wrong.
+
+    The receipts of entries with one id can be exchanged, so the wrong answer may be that of another entry.
+    """
+    judged = broken.passing(frozenset({Judges(judge)}))
+    left = judged.evidence if isinstance(judged, Broken) else None
+    is_left = isinstance(left, WrongAnswer) and (left.entry, left.answer) == (wrong.entry, wrong.answer)
+    return None if is_left else judged
 
 
 def is_created_by(past: Past, topic: str) -> bool:

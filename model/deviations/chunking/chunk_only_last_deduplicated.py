@@ -6,10 +6,10 @@ from functools import partial
 
 from model.deduplication import chunks, observer
 from model.deduplication.producer_state import Circumstances, ProducerState, ProducerStates, StoredEntry
-from model.deduplication.topic_observer import Judges, WrongAnswer, WrongLog
+from model.deduplication.topic_observer import WrongAnswer, WrongLog
 from model.deviation import Deviation, Shadow
 from model.deviations.chunk_logs import ONLY_LAST, explained
-from model.deviations.loads import unanswered
+from model.deviations.loads import judged_by, unanswered
 from model.events import Answer, LoggedEntry
 from model.example.state import Example, Judgement
 from model.example.step import Step
@@ -38,12 +38,10 @@ ENTRY = Deviation(
 
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     match broken.evidence:
-        case WrongAnswer(view, states, entry, answer, around) if view.enabled and entry.chunk is not None:
+        case WrongAnswer(view, states, entry, _, around) as wrong if view.enabled and entry.chunk is not None:
             if view.reloads == 0 and any(map(_counts_a_chunk, states)):
                 return None
-            # Receipts of chunks of one message can be exchanged, so the wrong answer may be that of another chunk.
-            judged = broken.passing(frozenset({Judges(partial(_judged, around=around))}))
-            return None if _is_left(judged, entry, answer) else judged
+            return judged_by(broken, wrong, partial(_judged, around=around))
         case WrongLog(view, name, states, entries) if view.enabled:
             topic = step.operation.topic
             again = [] if topic is None else [one for one in unanswered(state, topic, name) if one.is_part]
@@ -57,11 +55,6 @@ def _judged(states: ProducerStates, entry: Entry, answer: Answer, around: Circum
     if entry.chunk is None:
         return frozenset()
     return frozenset(new for one in states for new in chunks.judged(one, entry, answer, around, ONLY_LAST))
-
-
-def _is_left(judged: Judgement, entry: Entry, answer: Answer) -> bool:
-    wrong = judged.evidence if isinstance(judged, Broken) else None
-    return isinstance(wrong, WrongAnswer) and (wrong.entry, wrong.answer) == (entry, answer)
 
 
 def _counts_a_chunk(state: ProducerState) -> bool:

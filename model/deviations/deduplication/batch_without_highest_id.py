@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from model.deduplication.producer_state import ProducerState
+from model.deduplication.producer_state import ProducerState, ProducerStates
 from model.deduplication.topic_observer import WrongAnswer
 from model.deviation import Deviation, Shadow
-from model.deviations.loads import changing, sessions_in
-from model.events import Duplicate
+from model.deviations.loads import changing, judged_by, sessions_in
+from model.events import Answer, Duplicate
 from model.example.state import Example, Judgement, Past
 from model.example.step import Step
 from model.judgement import Broken
@@ -33,15 +33,21 @@ ENTRY = Deviation(
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     """A batch is a duplicate by its lowest id."""
     match broken.evidence:
-        case WrongAnswer(view, states, entry, Duplicate()) if view.enabled and entry in _sent_by(state, step):
-            after = frozenset(
-                replace(one, persisted=max(one.persisted, entry.lowest), is_recovered=False)
-                for one in states
-                if not one.cut and entry.lowest <= max(one.persisted, one.written)
-            )
-            return broken.passing(after) if after else None
+        case WrongAnswer(view, _, _, Duplicate()) as wrong if view.enabled:
+            return judged_by(broken, wrong, partial(_by_lowest, _sent_by(state, step)))
         case _:
             return None
+
+
+def _by_lowest(batches: frozenset[Entry], states: ProducerStates, entry: Entry, answer: Answer) -> ProducerStates:
+    """The states after one of these batches was confirmed as a duplicate by its lowest id."""
+    if not isinstance(answer, Duplicate) or entry not in batches:
+        return frozenset()
+    return frozenset(
+        replace(one, persisted=max(one.persisted, entry.lowest), is_recovered=False)
+        for one in states
+        if not one.cut and entry.lowest <= max(one.persisted, one.written)
+    )
 
 
 def alternatives(state: Example, step: Step) -> Iterator[Example]:

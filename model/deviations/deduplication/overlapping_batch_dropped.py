@@ -6,10 +6,11 @@ from dataclasses import replace
 from msgspec import structs
 
 from model.deduplication.observer import without_pending
-from model.deduplication.producer_state import UNKNOWN_STATUS
+from model.deduplication.producer_state import UNKNOWN_STATUS, ProducerStates
 from model.deduplication.topic_observer import WrongAnswer
 from model.deviation import Deviation, Shadow
 from model.deviations.clusters import lost_from_home
+from model.deviations.loads import judged_by
 from model.deviations.subscriptions import judged_from
 from model.events import Answer, Duplicate, Late, LogRead, Refused, Sent, Unknown
 from model.example.judge import judge_step
@@ -102,15 +103,21 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
         case WrongAnswer(answer=Refused(code=code)), _ if code == UNKNOWN_STATUS:
             changed = _without_dropped(state, step)
             return None if changed is None else judge_step(*changed)
-        case WrongAnswer(view, states, entry, Duplicate()), _ if view.enabled and entry.lowest < entry.highest:
-            after = frozenset(
-                replace(one, persisted=max(one.persisted, entry.lowest), is_recovered=False)
-                for one in states
-                if not one.cut and one.persisted < entry.highest and entry.lowest <= one.written
-            )
-            return broken.passing(after) if after else None
+        case WrongAnswer(view, _, _, Duplicate()) as wrong, _ if view.enabled:
+            return judged_by(broken, wrong, _dropped)
         case _, LogRead(is_deduplicated=True):
             overlapping = state.remote_of(step.operation.topic).droppable.overlapping
             return lost_from_home(broken, lambda one: one.position in overlapping)
         case _:
             return None
+
+
+def _dropped(states: ProducerStates, entry: Entry, answer: Answer) -> ProducerStates:
+    """The states after a batch was confirmed as a duplicate by its lowest id."""
+    if not isinstance(answer, Duplicate) or entry.lowest == entry.highest:
+        return frozenset()
+    return frozenset(
+        replace(one, persisted=max(one.persisted, entry.lowest), is_recovered=False)
+        for one in states
+        if not one.cut and one.persisted < entry.highest and entry.lowest <= one.written
+    )
