@@ -282,6 +282,11 @@ public class Reproducer {
         admin.namespaces().setPersistence(namespaceOf(topic), new PersistencePolicies(1, 1, 1, mostPerS));
     }
 
+    /** Recovery reads all entries of the topic again, as no snapshot is taken by time. */
+    static void takeNoSnapshots(String topic) throws Exception {
+        admin.namespaces().setDeduplicationSnapshotInterval(namespaceOf(topic), 0);
+    }
+
     static void setLimits(String topic, int consumers, int unacknowledged, int inAll) throws Exception {
         admin.namespaces().setMaxConsumersPerSubscription(namespaceOf(topic), consumers);
         admin.namespaces().setMaxUnackedMessagesPerConsumer(namespaceOf(topic), unacknowledged);

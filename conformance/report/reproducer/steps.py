@@ -200,6 +200,8 @@ class _Translation:
         if asked.persistence is not None:
             deduplication = False
         yield call("create_topic", asked.topic, deduplication, asked.is_trimmed, asked.partitions)
+        if asked.is_chunked and deduplication:
+            yield call("take_no_snapshots", asked.topic)
         if asked.persistence is not None:
             yield call("set_persistence", asked.topic, PERSISTED_PER_S[asked.persistence] or 0.0)
         if asked.limits is not None:

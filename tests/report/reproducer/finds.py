@@ -80,6 +80,7 @@ IN_JAVA_ALONE: Final = (
 """Those whose consumers give the broker permits one by one, whose chunks are sent alone, or that kill the broker."""
 
 STARTING_ITS_BROKER: Final = (
+    "chunk-recovery-counts-unfinished",
     "chunk-without-permits-blocks-others",
     "dropped-pending-acks-still-counted",
     "last-message-id-answered-twice",
@@ -94,6 +95,7 @@ OF_40: Final = (
     "batch-index-acks-not-recovered",
     "batch-without-highest-id",
     "beginning-in-deleted-ledger-miscounted",
+    "chunk-recovery-counts-unfinished",
     "chunk-without-permits-blocks-others",
     "consecutive-batch-assumed",
     "dropped-pending-acks-still-counted",
