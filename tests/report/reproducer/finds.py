@@ -54,7 +54,6 @@ IN_BOTH: Final = (
 )
 
 IN_JAVA_ALONE: Final = (
-    "chunk-only-last-deduplicated",
     "chunk-recovery-counts-unfinished",
     "chunk-without-permits-blocks-others",
     "delayed-waits-for-replay-queue",
