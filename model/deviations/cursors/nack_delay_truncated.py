@@ -6,6 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from model.deviation import Deviation, Shadow
+from model.deviations.facts import is_by
 from model.events import RedeliveryTimes
 from model.example.state import Example, Judgement
 from model.example.step import Step
@@ -33,7 +34,7 @@ ENTRY = Deviation(
 
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     match broken.evidence:
-        case RedeliveryTimes(first_ms=first_ms, after_ms=delays):
+        case RedeliveryTimes(first_ms=first_ms, after_ms=delays) if is_by(state, step, "go"):
             is_truncated = all(after >= first_ms - PRECISION_MS - EARLY_MS for after in delays)
             return broken.passing() if is_truncated else None
         case _:
