@@ -25,7 +25,7 @@ ENTRY = Deviation(
     seen=("Go client 0.19.0",),
     occurrence="In 2 of 4 replays of its history: it depends on the time of the nack.",
     shadow=Shadow(
-        name="test_a_truncated_delay_is_less_than_256_ms_too_short",
+        name="test_a_truncated_delay_of_go_is_less_than_256_ms_too_short",
         by="small history",
         statement="The client requests redelivery at once.",
     ),

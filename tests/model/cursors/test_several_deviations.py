@@ -247,9 +247,17 @@ def test_a_nacked_message_is_acknowledged_with_the_others_of_its_batch(
 
 
 @pytest.mark.parametrize(
-    ("after_ms", "is_allowed"), [((96.0, 298.0), True), ((30.0, 298.0), True), ((10.0, 298.0), False)]
+    ("after_ms", "library", "is_allowed"),
+    [
+        ((96.0, 298.0), "go:0.19.0", True),
+        ((30.0, 298.0), "go:0.19.0", True),
+        ((10.0, 298.0), "go:0.19.0", False),
+        ((96.0, 298.0), "java:4.0.8", False),
+    ],
 )
-def test_a_truncated_delay_is_less_than_256_ms_too_short(after_ms: tuple[float, ...], is_allowed: bool) -> None:
+def test_a_truncated_delay_of_go_is_less_than_256_ms_too_short(
+    after_ms: tuple[float, ...], library: str, is_allowed: bool
+) -> None:
     redelivered = RedeliveryTimes(Delivery(at(0), business_id="b0"), 300.0, after_ms)
-    judgement = judged(*topic(1), (NackRepeatedly("t0", times=2), redelivered), known=["nack-delay-truncated"])
-    assert isinstance(judgement, Allowed) == is_allowed
+    history = *topic(1), (NackRepeatedly("t0", times=2, library=library), redelivered)
+    assert isinstance(judged(*history, known=["nack-delay-truncated"]), Allowed) == is_allowed
