@@ -1,17 +1,21 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from model.applications.subscriptions import NotRedelivered
-from model.cursors.acked import Acked, everything
+from model.chunking.evidence import ChunksUndispatched, OutOfOrder
+from model.cursors.acked import Acked, everything, with_entries
 from model.deviation import Deviation, Shadow
 from model.deviations.facts import is_reloaded_by
 from model.deviations.subscriptions import before, created_at, is_graceful, persisting, recovering, reloaded_by
 from model.events import Consumed
+from model.example.judge import judge_step
 from model.example.state import Example, Judgement, Past
 from model.example.step import Step
 from model.judgement import Broken
+from model.log import Position
 from model.operations import Consume, Drain
+from model.vocabulary import SubscriptionId
 
 ENTRY = Deviation(
     name="created-cursor-persisted-at-latest",
@@ -58,8 +62,32 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
         case Drain(topic, name), NotRedelivered(missing, first):
             is_before = first is None or missing[-1].position < first
             return broken.passing() if is_before and _is_as_created(state, topic, name) else None
+        case _, OutOfOrder() as out:
+            consumer = out.state.consumers[out.consumer]
+            begins = consumer.last is None and bool(out.left_out)
+            return _skipping(state, step, consumer.subscription, out.left_out) if begins else None
+        case _, ChunksUndispatched(subscription=subscription, owed=owed) as undispatched:
+            up_to = tuple(one.position for one in undispatched.topic.log if one.position <= owed[-1])
+            return _skipping(state, step, subscription, owed) if up_to == owed else None
         case _:
             return None
+
+
+def _skipping(
+    state: Example, step: Step, subscription: SubscriptionId, skipped: Iterable[Position]
+) -> Judgement | None:
+    """What a step comes to if the first entries of a chunked topic are acknowledged, which was reloaded before an ack.
+
+    Which entries it had when the subscription was created is known only from what came later.
+    """
+    topic = subscription.topic
+    reloads = [past.before.chunking for past in state.trace if is_reloaded_by(past, topic)]
+    at_reloads = [one.subscriptions[subscription] for one in reloads if subscription in one.subscriptions]
+    if all(one.acknowledged for one in at_reloads):
+        return None
+    log, cursor = state.consumption.log(topic), state.consumption.cursors[subscription]
+    acked = [with_entries(one, log, skipped) for one in cursor.possible]
+    return next((judge_step(changed, step) for changed in recovering(state, subscription, acked)), None)
 
 
 def _is_as_created(state: Example, topic: str, name: str) -> bool:
