@@ -125,9 +125,9 @@ FOUND: dict[Change, set[str]] = {
     consumers_closed: {"SERVE-02"},
     consumer_starved: {"SERVE-03", "SERVE-08", "ACK-12", "ACK-13"},
     backlog_too_high: {"SERVE-04"},
-    subscribe_refused: {"SERVE-05", "SERVE-10"},
+    subscribe_refused: {"SERVE-05", "SERVE-10", "KEY-17"},
     all_types_let_in: {"SERVE-05", "SERVE-10"},
-    names_not_unique: {"SERVE-05", "SERVE-10"},
+    names_not_unique: {"SERVE-05", "SERVE-10", "SERVE-12"},
     names_never_free: {"SERVE-01", "SERVE-09", "SERVE-10"},
     blocked_for_nothing: {"SERVE-05"},
 }
