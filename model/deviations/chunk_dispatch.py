@@ -134,11 +134,16 @@ def requested_after(state: Example, step: Step, out: OutOfOrder | BeyondPermits)
     return None
 
 
-def has_requested(state: Example, step: Step, name: str) -> bool:
-    """Whether a consumer requested redelivery since it subscribed."""
-    passed = _own(step, name)
-    every = (passed, *(_own(past.step, name) for past in _since_subscribed(state, passed, name)))
-    return any(_last_request(one) is not None for one in every)
+def sent_since_request(state: Example, step: Step, name: str) -> frozenset[Position]:
+    """The entries that a consumer was sent since it requested redelivery last; none if it did not since it
+    subscribed."""
+    passed, sent = _own(step, name), set[Position]()
+    for every in (passed, *(_own(past.step, name) for past in _since_subscribed(state, passed, name))):
+        request = _last_request(every)
+        sent.update(one.position for one in every[request or 0 :] if isinstance(one, CommandMessage))
+        if request is not None:
+            return frozenset(sent)
+    return frozenset()
 
 
 def last_chunks_discarded(state: Example, step: Step, name: str) -> int:

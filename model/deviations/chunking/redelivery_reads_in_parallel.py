@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from model.chunking.evidence import BeyondPermits, ChunksUndispatched, OutOfOrder
 from model.deviation import Deviation, Shadow
-from model.deviations.chunk_dispatch import has_requested, requested_after
+from model.deviations.chunk_dispatch import requested_after, sent_since_request
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Broken
@@ -61,10 +61,12 @@ def _may_read_twice(state: Example, step: Step, out: OutOfOrder | BeyondPermits)
 
 
 def _skipped(state: Example, step: Step, undispatched: ChunksUndispatched) -> frozenset[Position]:
-    """The due entries before others that the consumer was sent since it requested redelivery."""
-    last = [
-        max(consumer.holds)
+    """The due entries up to the last that an ordered consumer was sent since it requested redelivery. What the first of
+    two reads brings may come before what the second does, and is not sent again."""
+    sent = [
+        sent_since_request(state, step, name)
         for name, consumer in undispatched.consumers.items()
-        if consumer.kind in IN_ORDER and consumer.holds and has_requested(state, step, name)
+        if consumer.kind in IN_ORDER
     ]
-    return frozenset(position for position in undispatched.owed if any(position < one for one in last))
+    last = [max(each) for each in sent if each]
+    return frozenset(position for position in undispatched.owed if any(position <= one for one in last))

@@ -421,6 +421,14 @@ def test_sends_without_an_answer_may_be_read_when_redelivery_is_requested() -> N
     assert allowed(judged).deviations == (IN_PARALLEL,)
 
 
+def test_what_the_first_of_parallel_reads_brings_before_the_second_does_is_not_sent_again() -> None:
+    first, last = entry(0, "a0/2"), entry(1, "a1/2")
+    assert allowed(looked(subscribed("a0/2 a1/2"), c=(first, CommandRedeliver(()), last, first))).deviations == (
+        IN_PARALLEL,
+    )
+    assert broken(looked(subscribed("a0/2 a1/2"), c=(first, last, CommandRedeliver(()), first)))[1] is None
+
+
 def test_what_parallel_reads_skip_is_missing_until_redelivery_is_requested_again() -> None:
     first, last = entry(0, "a0/2"), entry(2, "a1/2")
     skipping = (first, CommandRedeliver(()), first, last)
