@@ -128,7 +128,7 @@ def test_cleaning_after_a_killed_check_leaves_the_cluster_unchanged(stock: Stock
     suite = psutil.Process(process.pid)
     for one in (suite, *suite.children(recursive=True)):
         one.kill()
-    process.communicate()
+    process.communicate(timeout=_ENDS_WITHIN_S)
     (left,) = [tenant for tenant in stock.admin.tenants() if RunName.parse(tenant)]
     assert CLASSIC in stock.admin.dynamic_configuration()
     status, out, _ = run(stock, tmp_path, "clean")
