@@ -39,11 +39,15 @@ def judged_as(state: Example, step: Step) -> Iterator[Example]:
     return judged_from(before(state), step)
 
 
-def judged_from(former: Example, step: Step) -> Iterator[Example]:
-    """The state after a step, if this was the one before it."""
-    judged = judge_step(former, step)
-    if isinstance(judged, Allowed):
-        yield judged.state
+def judged_from(former: Example, *steps: Step) -> Iterator[Example]:
+    """The state after these steps, if this was the one before them."""
+    state = former
+    for step in steps:
+        judged = judge_step(state, step)
+        if not isinstance(judged, Allowed):
+            return
+        state = judged.state
+    yield state
 
 
 def skipping(state: Example, step: Step, counts: Callable[[Acked, TopicLog, int], Iterable[int]]) -> Iterator[Example]:

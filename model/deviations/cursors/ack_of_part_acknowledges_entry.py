@@ -7,11 +7,11 @@ from msgspec.structs import replace
 from model.deviation import Deviation, Shadow
 from model.deviations.consumers import deliveries, since_subscribed
 from model.deviations.facts import is_by
+from model.deviations.subscriptions import judged_from
 from model.events import Acknowledged, Delivery, Starved
-from model.example.judge import judge_step
 from model.example.state import Example, Judgement, Past
 from model.example.step import Step
-from model.judgement import Allowed, Broken
+from model.judgement import Broken
 from model.subscription_operations import Acknowledge, NackRepeatedly
 
 ENTRY = Deviation(
@@ -55,21 +55,12 @@ def alternatives(state: Example, step: Step) -> Iterator[Example]:
         steps.append(ack or past.step)
         if ack is not None:
             since, former = len(steps), past.before
-    yield from _judged_from(former, steps[:since][::-1])
+    yield from judged_from(former, *steps[:since][::-1])
 
 
 def shadows(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
     """The application acknowledges nothing."""
     yield tuple(step for step in steps if not isinstance(step.operation, Acknowledge))
-
-
-def _judged_from(state: Example, steps: Sequence[Step]) -> Iterator[Example]:
-    for step in steps:
-        judged = judge_step(state, step)
-        if not isinstance(judged, Allowed):
-            return
-        state = judged.state
-    yield state
 
 
 def _of_entries(past: Past) -> Step | None:
