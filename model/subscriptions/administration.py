@@ -317,8 +317,7 @@ def reset_failed(state: Consumption, keys: Iterable[SubscriptionId]) -> Consumpt
         state = disconnected(state.without_keyed(subscription), subscription).without_cursor(subscription)
         for name, _ in list(state.consumers_of(subscription)):
             state = state.without_tracking(name)
-        tracked = state.topics[subscription.topic]
-        state = state.with_topic(subscription.topic, replace(tracked, has_untracked=True))
+        state = state.with_untracked(subscription.topic)
     return state
 
 

@@ -106,8 +106,7 @@ def ended(state: Consumption, subscriptions: Collection[SubscriptionId], rule: s
     for subscription in gone:
         state = state.without_keyed(subscription).without_cursor(subscription)
         if returns:
-            tracked = state.topics[subscription.topic]
-            state = state.with_topic(subscription.topic, replace(tracked, has_untracked=True))
+            state = state.with_untracked(subscription.topic)
     return state if returns else replace(state, deleted=state.deleted.updated(dict.fromkeys(gone, rule)))
 
 

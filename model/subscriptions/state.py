@@ -144,6 +144,10 @@ class Consumption:
     def with_topic(self, topic: str, tracked: TrackedTopic) -> Consumption:
         return replace(self, topics=self.topics.set(topic, tracked))
 
+    def with_untracked(self, topic: str) -> Consumption:
+        """The same when a subscription of a topic may exist that is not tracked."""
+        return self.with_topic(topic, replace(self.topics[topic], has_untracked=True))
+
     def with_cursor(self, subscription: SubscriptionId, cursor: Cursor) -> Consumption:
         return replace(self, cursors=self.cursors.set(subscription, cursor))._trimmable(subscription.topic)
 

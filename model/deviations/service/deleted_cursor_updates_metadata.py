@@ -50,6 +50,5 @@ def _untracked(state: Example, topics: list[str]) -> Example:
     """The subscription exists, and nobody knows where it begins."""
     consumption = state.consumption
     for topic in topics:
-        tracked = replace(consumption.topics[topic], has_untracked=True)
-        consumption = consumption.with_topic(topic, tracked)
+        consumption = consumption.with_untracked(topic)
     return replace(state, consumption=consumption)
