@@ -34,7 +34,7 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     match broken.evidence:
         case OutOfOrder() as out if _is_of_second_read(state, step, out):
             return broken.passing()
-        case BeyondPermits() as beyond if _may_read_twice(state, step, beyond):
+        case BeyondPermits() as beyond if _read_from(state, step, beyond) is not None:
             return broken.passing()
         case ChunksUndispatched() as undispatched if skipped := _skipped(state, step, undispatched):
             return broken.passing(skipped)
@@ -45,19 +45,19 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
 def _is_of_second_read(state: Example, step: Step, out: OutOfOrder) -> bool:
     """Whether a message is sent twice, or after others that are skipped, and a read may have been in progress when its
     consumer requested redelivery."""
-    requested = requested_after(state, step, out)
-    consumer, at = out.state.consumers[out.consumer], out.position
-    if requested is None or not _may_read_twice(state, step, out):
+    requested = _read_from(state, step, out)
+    if requested is None:
         return False
+    consumer, at = out.state.consumers[out.consumer], out.position
     return at in consumer.holds or (consumer.last is not None and at > max(consumer.last, requested))
 
 
-def _may_read_twice(state: Example, step: Step, out: OutOfOrder | BeyondPermits) -> bool:
-    """Whether a read may have been in progress when a consumer requested redelivery. Each read takes all permits."""
+def _read_from(state: Example, step: Step, out: OutOfOrder | BeyondPermits) -> Position | None:
+    """The last entry that a consumer had been sent when it requested redelivery, if a read of later ones may have been
+    in progress. Each read takes all permits."""
     requested = requested_after(state, step, out)
-    return (
-        requested is not None and out.state.topics[out.state.consumers[out.consumer].subscription.topic].end > requested
-    )
+    end = out.state.topics[out.state.consumers[out.consumer].subscription.topic].end
+    return requested if requested is not None and end > requested else None
 
 
 def _skipped(state: Example, step: Step, undispatched: ChunksUndispatched) -> frozenset[Position]:
