@@ -6,7 +6,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from model.deduplication.observer import without_pending
-from model.deduplication.producer_state import UNKNOWN_STATUS, ProducerStates
+from model.deduplication.producer_state import UNKNOWN_STATUS, ProducerState, ProducerStates
 from model.deduplication.topic_observer import WrongAnswer
 from model.deviation import Deviation, Shadow
 from model.deviations.clusters import lost_from_home
@@ -82,12 +82,8 @@ def _not_dropped(
     states = view.state(session.producer)
     possible = [each for one in states for each in (one, *without_pending(one, only_failing=True))]
 
-    def is_dropped(entry: Entry, answer: Answer) -> bool:
-        overlapping = (one for one in possible if entry.lowest <= one.written and one.persisted < entry.highest)
-        return isinstance(answer, Duplicate) and entry.lowest < entry.highest and any(overlapping)
-
     pairs = list(zip(entries, answers, strict=False))
-    kept = [(entry, answer) for entry, answer in pairs if not is_dropped(entry, answer)]
+    kept = [(entry, answer) for entry, answer in pairs if not any(_drops(one, entry, answer) for one in possible)]
     if len(kept) in (0, len(pairs)) or len(pairs) < len(entries):
         return None
     return tuple(entry for entry, _ in kept), tuple(answer for _, answer in kept)
@@ -114,10 +110,14 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
 
 def _dropped(states: ProducerStates, entry: Entry, answer: Answer) -> ProducerStates:
     """The states after a batch was confirmed as a duplicate by its lowest id."""
-    if not isinstance(answer, Duplicate) or entry.lowest == entry.highest:
-        return frozenset()
     return frozenset(
         replace(one, persisted=max(one.persisted, entry.lowest), is_recovered=False)
         for one in states
-        if not one.cut and one.persisted < entry.highest and entry.lowest <= one.written
+        if not one.cut and _drops(one, entry, answer)
     )
+
+
+def _drops(state: ProducerState, entry: Entry, answer: Answer) -> bool:
+    """Whether a batch was confirmed as a duplicate of which only the lowest id need be written."""
+    is_confirmed = isinstance(answer, Duplicate) and entry.lowest < entry.highest
+    return is_confirmed and entry.lowest <= state.written and state.persisted < entry.highest
