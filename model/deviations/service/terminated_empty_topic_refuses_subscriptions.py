@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from model.deviation import Deviation, Shadow
-from model.deviations.facts import is_empty, is_reopened, is_terminated_at_empty_ledger
+from model.deviations.facts import is_empty, is_reopened, is_terminated_at_empty_ledger, tracked
 from model.events import Refused
 from model.example.state import Example, Judgement
 from model.example.step import Step
@@ -43,10 +43,10 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
 
 def _may_have_no_ledger(state: Example, topic: str | None) -> bool:
     """Whether a topic has no entries, or none of them had to be kept when its last ledger was empty."""
-    if topic is None or is_empty(state, topic):
-        return topic is not None
-    if not state.consumption.topics[topic].is_trimmed or not is_terminated_at_empty_ledger(state, topic):
+    if is_empty(state, topic):
+        return True
+    one = tracked(state, topic)
+    if one is None or topic is None or not one.is_trimmed or not is_terminated_at_empty_ledger(state, topic):
         return False
-    log = state.consumption.log(topic)
-    cursors = [one for (on, _), one in state.consumption.cursors.items() if on == topic and one.durable]
-    return all(any(not tuple(left.unacknowledged(log)) for left in one.possible) for one in cursors)
+    cursors = (cursor for (on, _), cursor in state.consumption.cursors.items() if on == topic and cursor.durable)
+    return all(any(not tuple(each.unacknowledged(one.log)) for each in cursor.possible) for cursor in cursors)

@@ -20,12 +20,14 @@ from model.events import (
     Sent,
     Stored,
     Subscribed,
+    Terminated,
     Trimmed,
 )
 from model.example import Example
 from model.log import Position
 from model.operations import (
     AnyOperation,
+    CreateTopic,
     ReadSnapshot,
     Send,
     SetDeduplication,
@@ -33,6 +35,7 @@ from model.operations import (
     Trim,
     Unload,
 )
+from model.reader_operations import OpenReader
 from model.service.unexpected import ANSWERED, ErrorAnswer, Silence
 from model.subscription_operations import (
     Acknowledge,
@@ -263,6 +266,36 @@ def test_new_subscriptions_are_refused_only_on_a_terminated_topic_without_messag
             assert unexcused(knowing_all(*history), operation, given_up, silence) is None
     another = replace_struct(refused, message="another reason")
     assert deviation_of(knowing_all(*empty), subscribe, another) is None
+
+
+@pytest.mark.parametrize(
+    ("is_trimmed", "acknowledged", "end", "is_explained"),
+    [
+        (True, True, Position(2, -1), True),
+        (False, True, Position(2, -1), False),
+        (True, False, Position(2, -1), False),
+        (True, True, Position(1, 0), False),
+    ],
+)
+def test_readers_are_refused_where_no_message_was_kept_when_a_topic_was_terminated_at_an_empty_ledger(
+    is_trimmed: bool, acknowledged: bool, end: Position, is_explained: bool
+) -> None:
+    created = CreateTopic("t0", persistence="every-ack", is_trimmed=is_trimmed)
+    history: list[Happened] = [
+        (created, Created(deduplication=False, snapshot_room=6)),
+        OPENED,
+        (CreateSubscription("t0", "s0", "earliest"), Done()),
+        (Send("s1", (Entry((Message(1, "b1"),)),)), Sent((Stored(Position(1, 0)),))),
+        (Skip("t0", "s0", 1 if acknowledged else 0), Done()),
+        (Unload("t0"), Done()),
+        (Terminate("t0"), Terminated(end)),
+        (Unload("t0"), Done()),
+    ]
+    name = "terminated-empty-topic-refuses-subscriptions"
+    opens = OpenReader("r", "t0", "earliest"), Refused("UnknownError", "")
+    assert deviation_of(after(*history), *opens) == (name if is_explained else None)
+    if is_explained:
+        assert met(knowing_all(*history), *opens) == (name,)
 
 
 def test_a_skip_fails_only_on_a_terminated_topic_whose_ledgers_were_all_deleted() -> None:
